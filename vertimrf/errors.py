@@ -1,0 +1,31 @@
+"""Typed errors: each message is one sentence that says what is wrong, where, and the remedy."""
+
+__all__ = ["MessageError", "ModelError", "PlanError", "PrivacyError", "SchemaError", "TableError", "VertiMRFError"]
+
+
+class VertiMRFError(ValueError):
+    """Base of every error that bad input can cause; the command line turns it into one line and exit code 2."""
+
+
+class SchemaError(VertiMRFError):
+    """A schema that is malformed, or that a table does not fit."""
+
+
+class TableError(VertiMRFError):
+    """A table that cannot be read, or whose ids or values are not usable."""
+
+
+class PlanError(VertiMRFError):
+    """Parameters that no run can be planned from."""
+
+
+class PrivacyError(VertiMRFError):
+    """A privacy target, event or ledger that cannot be met or does not add up."""
+
+
+class MessageError(VertiMRFError):
+    """A party's message that is truncated, altered, or belongs to another plan."""
+
+
+class ModelError(VertiMRFError):
+    """Measurements or cliques that no model can be fitted to within its limits."""

@@ -1,0 +1,130 @@
+"""CarEst by likelihood: unbiased, near the Cramér-Rao bound, and honest about its error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vertimrf.encode import ScheduledPair, SketchPlan
+from vertimrf.errors import MessageError
+from vertimrf.estimate import Side, estimate_pair, level_log_cdf, r_score
+from vertimrf.kernels.carest import joint_histograms
+from vertimrf.measurement import Measurement
+
+
+def draw_maxima(rng, size, keys, floor, ceiling):
+    """Maximum of ``size`` geometric levels per key, clipped: one inverse-CDF draw (oracle of the published sketch)."""
+    if size == 0:
+        return np.full(keys, floor)
+    u = rng.random(keys)
+    level = np.ceil(-np.log2(-np.expm1(np.log(u) / size)))
+    return np.clip(level, floor, ceiling).astype(np.int64)
+
+
+def simulate(rng, table, plan, keys):
+    """Sketches of both attributes of a pair whose contingency table is given."""
+    cells = np.array([[draw_maxima(rng, c, keys, plan.floor, plan.ceiling) for c in row] for row in table])
+    left = cells.max(axis=1)
+    right = cells.max(axis=0)
+    for side in (left, right):
+        for row in side:
+            np.maximum(row, draw_maxima(rng, plan.phantoms, keys, plan.floor, plan.ceiling), out=row)
+    return left.astype(np.uint8), right.astype(np.uint8)
+
+
+def plan_of(phantoms):
+    top = int(np.log2(phantoms))
+    return SketchPlan(phantoms=phantoms, floor=max(top - 4, 0), ceiling=top + 7, pairs=(ScheduledPair(0, 1, 10, 2, 2),))
+
+
+def sides(table, left, right):
+    table = np.asarray(table, float)
+    identity = [np.arange(s) for s in table.shape]
+    return Side(0, identity[0], table.sum(axis=1), left), Side(1, identity[1], table.sum(axis=0), right)
+
+
+@pytest.mark.parametrize("phantoms", [500, 5_000, 50_000])
+@pytest.mark.parametrize("cells", [[[0, 3000], [2000, 15000]], [[200, 9800], [10, 9990]], [[10000, 0], [0, 10000]]])
+def test_estimates_are_unbiased_and_as_precise_as_stated(phantoms, cells):
+    rng = np.random.default_rng(phantoms)
+    plan = plan_of(phantoms)
+    keys, repetitions = 2000, 60
+    truth = np.array(cells, float)
+    estimates, sigmas = [], []
+    for _ in range(repetitions):
+        measured = estimate_pair(plan, *sides(truth, *simulate(rng, cells, plan, keys)), total=truth.sum())
+        estimates.append(measured.values)
+        sigmas.append(measured.sigma)
+    error = np.array(estimates) - truth
+    sigma = np.mean(sigmas, axis=0)
+    # Bias within 3.5 standard errors (12 x 3 cells tested); the chi^2 spread of 60 squared errors is 1 +- 0.18.
+    assert np.all(np.abs(error.mean(axis=0)) < 3.5 * sigma / np.sqrt(repetitions))
+    ratio = np.sqrt((error**2).mean(axis=0)) / sigma
+    assert np.all(ratio < 1.35)
+    assert np.all(ratio > 0.65)
+
+
+def test_sketches_of_one_value_and_of_equal_attributes():
+    rng = np.random.default_rng(5)
+    plan = plan_of(1000)
+    measured = estimate_pair(plan, *sides([[7000]], *simulate(rng, [[7000]], plan, 4000)), total=7000)
+    assert abs(measured.values[0, 0] - 7000) < 4 * measured.sigma[0, 0]
+
+
+def test_attributes_come_out_in_schema_order():
+    rng = np.random.default_rng(6)
+    plan = plan_of(1000)
+    table = np.array([[100, 2000, 300], [50, 20, 4000]])
+    left, right = sides(table, *simulate(rng, table, plan, 500))
+    forward = estimate_pair(plan, left, right, total=table.sum())
+    swapped = estimate_pair(
+        plan, Side(1, right.bins, right.sizes, right.levels), Side(0, left.bins, left.sizes, left.levels), total=table.sum()
+    )
+    assert forward.attributes == swapped.attributes == (0, 1)
+    np.testing.assert_allclose(forward.values, swapped.values)
+
+
+@pytest.mark.parametrize(("keys", "levels"), [(1, 2), (3, 5), (1001, 12)])
+def test_histograms_equal_a_slow_count(keys, levels):
+    rng = np.random.default_rng(keys)
+    floor = 3
+    left = rng.integers(floor, floor + levels, (3, keys)).astype(np.uint8)
+    right = rng.integers(floor, floor + levels, (2, keys)).astype(np.uint8)
+    slow = np.zeros((3, 2, levels, levels), int)
+    for i in range(3):
+        for j in range(2):
+            for k in range(keys):
+                slow[i, j, left[i, k] - floor, right[j, k] - floor] += 1
+    np.testing.assert_array_equal(joint_histograms(left, right, floor, levels), slow)
+
+
+def test_level_law_is_the_clipped_geometric():
+    plan = SketchPlan(phantoms=10, floor=2, ceiling=5, pairs=(ScheduledPair(0, 1, 1, 1, 1),))
+    np.testing.assert_allclose(np.exp(level_log_cdf(plan)), [0.75, 0.875, 0.9375, 1.0])
+
+
+def test_sketches_of_another_plan_are_refused():
+    rng = np.random.default_rng(1)
+    plan = plan_of(1000)
+    table = [[10, 20], [30, 40]]
+    left, right = sides(table, *simulate(rng, table, plan, 100))
+    short = Side(1, right.bins, right.sizes, right.levels[:, :50])
+    with pytest.raises(MessageError, match="100 and 50 keys"):
+        estimate_pair(plan, left, short, total=100)
+    high = Side(1, right.bins, right.sizes, right.levels + np.uint8(20))
+    with pytest.raises(MessageError, match="levels outside"):
+        estimate_pair(plan, left, high, total=100)
+
+
+def test_r_score_of_independence_is_near_zero_and_of_equality_large():
+    rng = np.random.default_rng(2)
+    margins = [np.array([3000.0, 7000.0]), np.array([6000.0, 4000.0])]
+    product = np.outer(*margins) / 10_000
+    nothing = (None, None)
+    scores = [
+        r_score(Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0), margins, 10_000) for _ in range(400)
+    ]
+    # Half the sum of four folded normals: standard deviation 50 * 0.603; mean over 400 within 4 standard errors of 0.
+    assert abs(np.mean(scores)) < 4 * 50 * 0.61 / 20
+    equal = [np.array([5000.0, 5000.0])] * 2
+    assert r_score(Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0), equal, 10_000) > 4990

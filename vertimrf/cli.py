@@ -1,0 +1,316 @@
+"""The command line: one command per role, plus trials, evaluation and the demo."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .errors import PlanError, VertiMRFError
+
+__all__ = ["main"]
+
+
+class _Group(click.Group):
+    """Turns the library's typed errors into one sentence and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except VertiMRFError as error:
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(2)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(package_name="vertimrf")
+def main() -> None:
+    """Differentially private synthesis of a table whose columns are held by different parties."""
+
+
+def _progress() -> Callable[[str], None]:
+    """Tells each step on a terminal; silent in a pipe."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    return lambda step: click.echo(f"  {step} …", err=True)
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise PlanError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
+
+
+def _check_writable(*paths: str | None) -> None:
+    """Refuse before the work, not after it."""
+    for path in paths:
+        if path not in (None, "-") and not Path(str(path)).absolute().parent.is_dir():
+            raise PlanError(f"Cannot write {path}: its folder does not exist.")
+
+
+def _write_json(path: str | None, data: Any) -> None:
+    from .files import write_text
+
+    if path == "-":
+        click.echo(json.dumps(data, indent=1))
+    elif path is not None:
+        write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def _load_schema(path: str | None) -> Any:
+    from .schema import Schema
+
+    return None if path is None else Schema.load(path)
+
+
+@main.command()
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option("--id", "id_column", required=True, help="Record id column, in every table.")
+@click.option("--schema", help="Public domains; inferred from the data when absent (for trials: not private).")
+@click.option("--split", help="With one TABLE: how many columns each party gets, for example 8,7.")
+@click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
+@click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
+@click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
+@click.option("--encoder", default="paired", help="How cross-party information is encoded.")
+@click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
+@click.option("--seed", type=int, help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
+@click.option("--tau", type=int, default=1_000_000, help="Largest clique of the global model, cells.")
+@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
+def synthesize(
+    tables: Sequence[str],
+    id_column: str,
+    schema: str | None,
+    split: str | None,
+    epsilon: float,
+    delta: float | None,
+    expected_records: int | None,
+    encoder: str,
+    rows: int | None,
+    seed: int | None,
+    tau: int,
+    threads: int | None,
+    out: str,
+    json_file: str | None,
+) -> None:
+    """All parties and the server on one machine, for trials."""
+    from . import protocol
+    from .table import check_output, write_table
+
+    _check_writable(out, json_file)
+    check_output(out)
+    if rows is not None and rows < 1:
+        raise PlanError(f"--rows must be at least 1, not {rows}.")
+    trial = protocol.synthesize(
+        tables,
+        id_column,
+        epsilon,
+        schema=_load_schema(schema),
+        split=None if split is None else _numbers(split, "--split"),
+        delta=delta,
+        expected_records=expected_records,
+        encoder=encoder,
+        rows=rows,
+        seed=seed,
+        tau=tau,
+        progress=_progress(),
+        num_threads=threads,
+    )
+    for warning in trial.result.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    write_table(trial.table, out)
+    _write_json(json_file, trial.to_json())
+    if json_file != "-":
+        click.echo(trial.ledger.table())
+        click.echo(f"{trial.result.codes.shape[1]:,} synthetic rows written to {out}.")
+
+
+@main.command()
+@click.option("--real", multiple=True, required=True, help="A party's table; repeat, or list more TABLEs behind it.")
+@click.option("--synthetic", required=True, help="The synthetic table.")
+@click.option("--id", "id_column", required=True, help="Record id column of the real tables.")
+@click.option("--schema", required=True, help="The schema that the synthesis used.")
+@click.option("--ways", default="3,4,5", help="Attributes per marginal.")
+@click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
+@click.option("--seed", type=int, default=0, help="Of the choice of marginals.")
+@click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
+@click.argument("more", nargs=-1, metavar="[TABLE...]")
+def evaluate(
+    real: Sequence[str],
+    synthetic: str,
+    id_column: str,
+    schema: str,
+    ways: str,
+    marginals: int,
+    seed: int,
+    json_file: str | None,
+    more: Sequence[str],
+) -> None:
+    """Mean total variation distance between real and synthetic marginals."""
+    from . import evaluate as evaluation
+
+    _check_writable(json_file)
+    outcome = evaluation.evaluate(
+        [*real, *more],
+        synthetic,
+        id_column,
+        _load_schema(schema),
+        ways=tuple(_numbers(ways, "--ways")),
+        marginals=marginals,
+        seed=seed,
+    )
+    _write_json(json_file, outcome)
+    if json_file != "-":
+        for way, distance in outcome["tvd"].items():
+            click.echo(f"{way}-way TVD {distance:.4f}")
+
+
+@main.command()
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option("--id", "id_column", required=True, help="Record id column, in every table.")
+@click.option("--out", required=True, help="Schema file to write: .toml or .json.")
+def schema(tables: Sequence[str], id_column: str, out: str) -> None:
+    """Draft a schema from data, to be edited into public knowledge: as inferred it is not private."""
+    from .schema import infer_schema
+    from .table import read_arrow
+
+    _check_writable(out)
+    infer_schema([read_arrow(table) for table in tables], id_column).save(out)
+    click.echo(
+        f"{out} written. Its domains were read off the data, which leaks them: check every value and bound against public "
+        "knowledge, then set public = true."
+    )
+
+
+@main.command()
+@click.option("--schema", "schema_file", required=True, help="Schema with its parties.")
+@click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
+@click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
+@click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
+@click.option("--tau", type=int, default=1_000_000, help="Largest clique of the global model, cells.")
+@click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
+@click.option("--out", required=True, help="Plan file to write (JSON, public).")
+def plan(
+    schema_file: str,
+    epsilon: float,
+    delta: float | None,
+    expected_records: int,
+    tau: int,
+    split: str | None,
+    out: str,
+) -> None:
+    """Agree on everything public before any data is touched."""
+    import os
+
+    from .plan import make_plan
+
+    _check_writable(out)
+    loaded = _load_schema(schema_file)
+    if split is not None:
+        loaded = loaded.split(_numbers(split, "--split"))
+    made = make_plan(
+        loaded, epsilon=epsilon, delta=delta, expected_records=expected_records, tau=tau, nonce=os.urandom(16).hex()
+    )
+    made.save(out)
+    click.echo(made.summary())
+    click.echo(made.ledger().table())
+
+
+@main.command()
+@click.argument("table")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan.")
+@click.option("--name", required=True, help="Which party of the plan this is.")
+@click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
+@click.option("--id", "id_column", required=True, help="Record id column.")
+@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--out", required=True, help="Message file to write; send it to the server.")
+def party(
+    table: str, plan_file: str, name: str, secret_file: str, id_column: str, threads: int | None, out: str
+) -> None:
+    """A data holder: encode one table into the one message that leaves it."""
+    from .party import Party
+    from .plan import Plan
+    from .secret import Secret
+    from .table import encode_table, read_arrow
+
+    _check_writable(out)
+    if Path(out).exists():
+        raise PlanError(
+            f"{out} exists: a party publishes one message per plan, because a second one with the same hashes would weaken "
+            "both; send the first, or make a new plan."
+        )
+    agreed = Plan.load(plan_file)
+    who = Party(agreed, name, Secret.load(secret_file))
+    attributes = tuple(agreed.schema.attributes[i] for i in agreed.schema.party_attributes(name))
+    progress = _progress()
+    progress(f"reading {table}")
+    records = encode_table(read_arrow(table), id_column, attributes, name=table)
+    progress("encoding")
+    size = who.run(records, threads).save(out, agreed)
+    click.echo(f"{out} written, {size:,} bytes.")
+
+
+@main.command()
+@click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan.")
+@click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
+@click.option("--seed", type=int, help="Of the sampling of synthetic rows only.")
+@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--model", "model_file", help="Also save the fitted model.")
+@click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
+def server(
+    messages: Sequence[str],
+    plan_file: str,
+    rows: int | None,
+    seed: int | None,
+    threads: int | None,
+    out: str,
+    model_file: str | None,
+    json_file: str | None,
+) -> None:
+    """The untrusted server: all parties' messages in, a synthetic table out."""
+    from .message import Message
+    from .plan import Plan
+    from .server import Server
+    from .table import check_output, write_table
+
+    _check_writable(out, model_file, json_file)
+    check_output(out)
+    agreed = Plan.load(plan_file)
+    received = [Message.load(path, agreed) for path in messages]
+    result = Server(agreed).run(received, rows=rows, seed=seed, progress=_progress(), num_threads=threads)
+    for warning in result.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    write_table(result.table, out)
+    if model_file is not None:
+        result.model.save(model_file)
+    _write_json(json_file, result.to_json())
+    if json_file != "-":
+        click.echo(result.ledger.table())
+        click.echo(f"{result.codes.shape[1]:,} synthetic rows written to {out}.")
+
+
+@main.command()
+@click.option("--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go.")
+@click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
+@click.option("--seed", type=int, default=0, help="Of the sampling of synthetic rows only.")
+@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
+def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None) -> None:
+    """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
+    from .demo import run_demo
+
+    _check_writable(json_file)
+    figures = run_demo(Path(folder), epsilon, seed, say=lambda line: click.echo(line, err=json_file == "-"), num_threads=threads)
+    _write_json(json_file, figures)
+
+
+if __name__ == "__main__":
+    main()

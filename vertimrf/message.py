@@ -1,0 +1,197 @@
+"""What a party sends to the server: noisy marginals, its local graph, and sketches. Versioned, checksummed, no pickle."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import container
+from .errors import MessageError
+from .plan import LocalPlan, Plan
+
+__all__ = ["LocalMarginal", "Message"]
+
+KIND = "party message"
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMarginal:
+    """One measured marginal of a party's own attributes.
+
+    Attributes:
+        attributes: strictly increasing indices into the global schema.
+        counts: noisy counts [shape=(size, ...), int64].
+        sigma: standard deviation of the noise, records.
+    """
+
+    attributes: tuple[int, ...]
+    counts: npt.NDArray[np.int64]
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """A party's whole release; the only thing that ever leaves it.
+
+    Attributes:
+        plan_digest: the plan it was made for [32 bytes].
+        party: index of the party in the plan.
+        private: False when noise was fixed (tests only); the run is then marked as not private.
+        count: noisy record count, from the first party only.
+        marginals: LocMRF's measured marginals.
+        edges: local attribute graph, global indices.
+        bins: per group of this party, in plan order, the map code -> bin [shape=(size,), int64].
+        sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
+    """
+
+    plan_digest: bytes
+    party: int
+    private: bool
+    count: int | None
+    marginals: tuple[LocalMarginal, ...]
+    edges: tuple[tuple[int, int], ...]
+    bins: tuple[npt.NDArray[np.int64], ...]
+    sketches: tuple[npt.NDArray[np.uint8], ...]
+
+    def to_bytes(self, plan: Plan) -> bytes:
+        """The message as sent: sketch levels go as offsets above the plan's floor, two to a byte."""
+        header: dict[str, Any] = {
+            "plan": self.plan_digest.hex(),
+            "party": self.party,
+            "private": self.private,
+            "count": self.count,
+            "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma} for m in self.marginals],
+            "edges": [list(edge) for edge in self.edges],
+        }
+        floor = 0 if plan.sketch is None else plan.sketch.floor
+        arrays = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
+        arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(self.bins)}
+        arrays |= {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
+        return container.pack(KIND, header, arrays)
+
+    def save(self, path: str | Path, plan: Plan) -> int:
+        """Write the message; returns its size in bytes."""
+        return container.write(path, self.to_bytes(plan))
+
+    @classmethod
+    def load(cls, path: str | Path, plan: Plan) -> Message:
+        """Read and validate a message file.
+
+        Raises:
+            MessageError: missing, truncated, altered, of another plan, or not what the plan asks for.
+        """
+        return cls.from_bytes(container.read(path), plan, str(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, plan: Plan, where: str = "message") -> Message:
+        """Read a message back and check every field against the plan; nothing in it is trusted.
+
+        Raises:
+            MessageError: truncated, altered, of another plan, or not what the plan asks for.
+        """
+        header, arrays = container.unpack(data, KIND, where)
+        if header.get("plan") != plan.digest().hex():
+            raise MessageError(f"{where} was made for another plan; make it again with this plan.")
+        try:
+            return _validated(header, arrays, plan)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            if isinstance(error, MessageError):
+                raise MessageError(f"{where}: {error}") from None
+            raise MessageError(f"{where} does not follow its plan ({error}); make it again.") from None
+
+
+def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan: Plan) -> Message:
+    party = header["party"]
+    if not isinstance(party, int) or not 0 <= party < len(plan.local):
+        raise MessageError(f"party {party!r} is not one of the plan's {len(plan.local)}.")
+    sizes = plan.schema.sizes
+    mine = set(plan.schema.party_attributes(plan.party_names[party]))
+    marginals = []
+    for i, entry in enumerate(header["marginals"]):
+        attributes = tuple(int(a) for a in entry["attributes"])
+        if list(attributes) != sorted(set(attributes) & mine):
+            raise MessageError(f"marginal {i} has attributes {attributes}, not all its own.")
+        shape = tuple(sizes[a] for a in attributes)
+        sigma = float(entry["sigma"])
+        if not (math.isfinite(sigma) and sigma > 0):
+            raise MessageError(f"marginal {i} states a noise of {sigma}.")
+        marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma))
+    _check_marginals(marginals, plan.local[party], len(mine))
+    edges = tuple((int(a), int(b)) for a, b in header["edges"])
+    if not all(a < b and a in mine and b in mine for a, b in edges):
+        raise MessageError("its graph has an edge outside its own attributes.")
+    bins = []
+    for i, index in enumerate(plan.party_groups(party)):
+        group = plan.groups[index]
+        array = _array(arrays, f"bins{i}", np.uint16, (sizes[group.attribute],)).astype(np.int64)
+        if array.min() < 0 or array.max() >= group.bins:
+            raise MessageError(f"bins of attribute {group.attribute} exceed {group.bins}.")
+        bins.append(array)
+    sketches = []
+    if plan.sketch is not None:
+        owned = set(plan.party_groups(party))
+        for pair in plan.sketch.pairs:
+            for group_index, count in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+                if group_index not in owned:
+                    continue
+                packed = _array(arrays, f"sketch{len(sketches)}", np.uint8, ((count * pair.keys + 1) // 2,))
+                levels = _unpack(packed, (count, pair.keys), plan.sketch.floor)
+                if levels.max(initial=0) > plan.sketch.ceiling:
+                    raise MessageError(f"sketch {len(sketches)} has a level above the ceiling {plan.sketch.ceiling}.")
+                sketches.append(levels)
+    count = header["count"]
+    if (count is None) != (party != 0) or not (count is None or isinstance(count, int)):
+        raise MessageError("the first party, and it alone, states a record count.")
+    expected = len(marginals) + len(bins) + len(sketches)
+    if len(arrays) != expected:
+        raise MessageError(f"it holds {len(arrays)} arrays where the plan asks for {expected}.")
+    return Message(
+        plan_digest=bytes.fromhex(header["plan"]),
+        party=party,
+        private=bool(header["private"]),
+        count=count,
+        marginals=tuple(marginals),
+        edges=edges,
+        bins=tuple(bins),
+        sketches=tuple(sketches),
+    )
+
+
+def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, attributes: int) -> None:
+    """More or sharper measurements than the ledger has would void the claim: refuse them."""
+    allowed = (
+        [local.round_sigma] if local.whole else [local.one_way_sigma] * attributes + [local.round_sigma] * local.rounds
+    )
+    if len(marginals) > len(allowed) or any(
+        not math.isclose(marginal.sigma, sigma) for marginal, sigma in zip(marginals, allowed, strict=False)
+    ):
+        raise MessageError("its marginals are not those of the plan's ledger.")
+    if len(marginals) < (1 if local.whole else attributes):
+        raise MessageError("it lacks the one-way marginals that the plan asks for.")
+
+
+def _array(arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    array = arrays[name]
+    if array.dtype != dtype or array.shape != shape:
+        raise MessageError(f"{name} has shape {array.shape} of {array.dtype}, not {shape} of {np.dtype(dtype)}.")
+    return array
+
+
+def _pack(levels: npt.NDArray[np.uint8], floor: int) -> npt.NDArray[np.uint8]:
+    """Levels above the floor fit in four bits (the plan publishes at most 16): two to a byte."""
+    flat = (levels - np.uint8(floor)).ravel()
+    if flat.size % 2:
+        flat = np.append(flat, np.uint8(0))
+    return flat[0::2] | (flat[1::2] << np.uint8(4))
+
+
+def _unpack(packed: npt.NDArray[np.uint8], shape: tuple[int, int], floor: int) -> npt.NDArray[np.uint8]:
+    flat = np.empty(2 * packed.size, np.uint8)
+    flat[0::2] = packed & np.uint8(15)
+    flat[1::2] = packed >> np.uint8(4)
+    return (flat[: shape[0] * shape[1]] + np.uint8(floor)).reshape(shape)

@@ -1,0 +1,490 @@
+"""The plan: everything public that parties and server agree on before any data is touched.
+
+Nothing in a plan is computed from data. Its size is set by ``expected_records``, a public figure (or one that a ledgered
+noisy count released, see ``vertimrf.protocol``), and every noise scale by one calibration against the target (epsilon, delta).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .encode import ScheduledPair, SketchPlan
+from .errors import PlanError
+from .files import write_text
+from .privacy.accountant import calibrate
+from .privacy.events import Event, GaussianEvent, SelectionEvent, SketchEvent
+from .privacy.ledger import Ledger, LedgerEntry
+from .schema import Schema
+
+__all__ = ["Group", "LocalPlan", "Plan", "Shares", "make_plan"]
+
+FORMAT = 1
+
+# R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
+SCORE_GRID = 16
+SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
+
+# Levels published per sketch: below the floor phantoms hide everything, above the ceiling a level would single out one record.
+FLOOR_BELOW_PHANTOMS = 4
+CEILING_ABOVE_PHANTOMS = 7
+# N^2 chi^2(Q || P) of one key at that ceiling, for the first guess of N; the accountant, not this figure, has the last word.
+KEY_COST = 7.0
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How the budget is divided, in zCDP-like units; the four parts sum to 1.
+
+    Attributes:
+        count: the noisy record count.
+        local: all parties' local models together, divided by their numbers of attributes.
+        sketches: the cross-party sketches; 0 leaves them out, and the parties are then synthesised as independent.
+    """
+
+    count: float = 0.01
+    local: float = 0.49
+    sketches: float = 0.50
+
+    def __post_init__(self) -> None:
+        parts = (self.count, self.local, self.sketches)
+        if min(parts) < 0 or not math.isclose(sum(parts), 1.0, abs_tol=1e-9) or self.count <= 0 or self.local <= 0:
+            raise PlanError(f"Budget shares {parts} must be non-negative and sum to 1, with count and local above zero.")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A unit that sketches publish: one attribute, cut to a number of bins.
+
+    Attributes:
+        attribute: index into the schema.
+        bins: number of bins; the party picks the edges from its own released one-way marginal.
+    """
+
+    attribute: int
+    bins: int
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """LocMRF parameters of one party (VertiMRF, phase 1).
+
+    Attributes:
+        whole: measure the party's complete table once, because its cells are few enough to be useful; then only
+            ``round_sigma`` matters.
+        one_way_sigma: noise of each one-way marginal, records.
+        score_sigma: noise of each R-score, in grid steps of 1/16 record.
+        rounds: marginals measured.
+        initial: how many of them cover the attributes first, picked by R-score; the others are the worst fitted.
+        round_sigma: noise of each marginal measured in a round, records.
+        selection_epsilon: exponential-mechanism parameter of each refinement round.
+        largest_clique: limit on the cells of a clique of the local attribute graph (tau').
+        usefulness: theta: a candidate's average count must exceed theta times the expected absolute noise.
+    """
+
+    whole: bool
+    one_way_sigma: float
+    score_sigma: float
+    rounds: int
+    initial: int
+    round_sigma: float
+    selection_epsilon: float
+    largest_clique: int
+    usefulness: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything public: see the module's docstring. Make one with :func:`make_plan`, or :meth:`load` it.
+
+    Attributes:
+        schema: attributes, domains, and which party holds what.
+        epsilon, delta: the target of the whole run, add/remove one record.
+        expected_records: public order of magnitude of the table.
+        tau: limit on the cells of a clique of the global model.
+        encoder: "paired" (scheduled pairs), the only one that the target covers.
+        count_sigma: noise of the record count that the first party releases.
+        local: one LocalPlan per party.
+        groups: what sketches publish; ``sketch.pairs`` index into it.
+        sketch: phantoms, floor, ceiling and key schedule; None without a sketch share, or with one party.
+        prior: ledger entries spent to make this plan.
+        nonce: random public text: two runs over the same table never share hashes.
+    """
+
+    schema: Schema
+    epsilon: float
+    delta: float
+    expected_records: int
+    tau: int
+    encoder: str
+    count_sigma: float
+    local: tuple[LocalPlan, ...]
+    groups: tuple[Group, ...]
+    sketch: SketchPlan | None
+    nonce: str
+    prior: tuple[LedgerEntry, ...] = field(default=())
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """The parties in schema order."""
+        return tuple(name for name, _ in self.schema.parties)
+
+    def party_groups(self, party: int) -> tuple[int, ...]:
+        """Indices of the groups that a party publishes, in plan order."""
+        mine = set(self.schema.party_attributes(self.party_names[party]))
+        return tuple(i for i, group in enumerate(self.groups) if group.attribute in mine)
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Every event of the run, in order; all of them are fixed before any data is touched."""
+        out = list(self.prior)
+        first = self.party_names[0]
+        out.append(
+            LedgerEntry(GaussianEvent(self.count_sigma), first, "record count", f"discrete Gaussian, sigma {self.count_sigma:.1f}")
+        )
+        for name, local in zip(self.party_names, self.local, strict=True):
+            out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
+        if self.sketch is not None:
+            event = sketch_event(self.sketch)
+            out.append(
+                LedgerEntry(
+                    event,
+                    "all parties",
+                    f"sketches of {len(self.sketch.pairs)} cross-party pairs under {event.keys} keys",
+                    f"{event.phantoms} phantoms, levels {event.floor} to {event.ceiling}",
+                )
+            )
+        return tuple(out)
+
+    def ledger(self) -> Ledger:
+        """The run's ledger: every event and the composed epsilon at this plan's delta."""
+        return Ledger(self.entries(), self.delta)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able form that :meth:`from_json` reads back."""
+        return {
+            "format": FORMAT,
+            "schema": self.schema.to_json(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "expected_records": self.expected_records,
+            "tau": self.tau,
+            "encoder": self.encoder,
+            "count_sigma": self.count_sigma,
+            "local": [asdict(local) for local in self.local],
+            "groups": [asdict(group) for group in self.groups],
+            "sketch": None if self.sketch is None else asdict(self.sketch),
+            "nonce": self.nonce,
+            "prior": [entry.to_json() for entry in self.prior],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """Read a plan back.
+
+        Raises:
+            PlanError: not a plan of this format, or one whose events do not meet its own target.
+        """
+        try:
+            if data["format"] != FORMAT:
+                raise PlanError(f"The plan has format {data['format']!r}; this version reads format {FORMAT}.")
+            sketch = data["sketch"]
+            if sketch is not None:
+                sketch = SketchPlan(**{**sketch, "pairs": tuple(ScheduledPair(**pair) for pair in sketch["pairs"])})
+            plan = cls(
+                schema=Schema.from_json(data["schema"]),
+                epsilon=float(data["epsilon"]),
+                delta=float(data["delta"]),
+                expected_records=int(data["expected_records"]),
+                tau=int(data["tau"]),
+                encoder=str(data["encoder"]),
+                count_sigma=float(data["count_sigma"]),
+                local=tuple(LocalPlan(**local) for local in data["local"]),
+                groups=tuple(Group(**group) for group in data["groups"]),
+                sketch=sketch,
+                nonce=str(data["nonce"]),
+                prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise PlanError(f"The plan is incomplete or malformed ({error}); make it again with `vertimrf plan`.") from None
+        if plan.ledger().epsilon > plan.epsilon * (1 + 1e-6):
+            raise PlanError(
+                f"The plan's events spend epsilon {plan.ledger().epsilon:.4f}, more than its target {plan.epsilon}: "
+                "it was edited; make it again with `vertimrf plan`."
+            )
+        return plan
+
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical JSON [32 bytes]; every message carries it, and hash keys are derived from it."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).digest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan as readable JSON."""
+        write_text(path, json.dumps(self.to_json(), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file.
+
+        Raises:
+            PlanError: the file is missing or holds no plan.
+        """
+        try:
+            data = json.loads(Path(path).read_text())
+        except OSError as error:
+            raise PlanError(f"Cannot read the plan {path}: {error.strerror}.") from None
+        except ValueError:
+            raise PlanError(f"{path} is not a plan: it is not valid JSON.") from None
+        return cls.from_json(data)
+
+    def summary(self) -> str:
+        """What will happen, for people: budget, keys, message sizes."""
+        lines = [
+            f"{len(self.schema.attributes)} attributes at {len(self.local)} parties, about {self.expected_records:,} records; "
+            f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
+        ]
+        for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
+            attributes = len(self.schema.party_attributes(name))
+            how = (
+                f"its whole table, sigma {local.round_sigma:.1f}"
+                if local.whole
+                else f"{attributes} one-way marginals, sigma {local.one_way_sigma:.1f}, and {local.rounds} larger ones, "
+                f"sigma {local.round_sigma:.1f}"
+            )
+            lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_bytes(i) / 1e6:.1f} MB.")
+        if self.sketch is not None:
+            keys = [pair.keys for pair in self.sketch.pairs]
+            lines.append(
+                f"  sketches: {len(keys)} pairs, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} a pair), "
+                f"{self.sketch.phantoms:,} phantoms, levels {self.sketch.floor} to {self.sketch.ceiling}."
+            )
+        lines.append(f"  global model: cliques up to {self.tau:,} cells.")
+        return "\n".join(lines)
+
+    def message_bytes(self, party: int) -> int:
+        """Bytes of the sketches in a party's message (two levels to a byte)."""
+        if self.sketch is None:
+            return 0
+        mine = set(self.party_groups(party))
+        total = 0
+        for pair in self.sketch.pairs:
+            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+                if group in mine:
+                    total += (bins * pair.keys + 1) // 2
+        return total
+
+
+def sketch_event(sketch: SketchPlan) -> SketchEvent:
+    """The privacy event of all scheduled-pair sketches of a run: two attributes per key, keys independent."""
+    return SketchEvent(
+        phantoms=sketch.phantoms,
+        floor=sketch.floor,
+        ceiling=sketch.ceiling,
+        keys=sum(pair.keys for pair in sketch.pairs),
+        attributes_per_key=2,
+    )
+
+
+def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:
+    """The events of one party's local model."""
+    gaussian = "discrete Gaussian, sigma {:.1f}"
+    if local.whole:
+        event = GaussianEvent(local.round_sigma)
+        return [LedgerEntry(event, name, f"its {attributes}-way marginal", gaussian.format(local.round_sigma))]
+    entries = [
+        LedgerEntry(
+            GaussianEvent(local.one_way_sigma, count=attributes),
+            name,
+            f"{attributes} one-way marginals",
+            gaussian.format(local.one_way_sigma),
+        )
+    ]
+    pairs = attributes * (attributes - 1) // 2
+    if local.rounds:
+        entries.append(
+            LedgerEntry(
+                GaussianEvent(local.score_sigma, SCORE_SENSITIVITY, pairs),
+                name,
+                f"{pairs} R-scores",
+                gaussian.format(local.score_sigma / SCORE_GRID),
+            )
+        )
+        entries.append(
+            LedgerEntry(
+                GaussianEvent(local.round_sigma, count=local.rounds),
+                name,
+                f"{local.rounds} larger marginals",
+                gaussian.format(local.round_sigma),
+            )
+        )
+    if local.rounds > local.initial:
+        chosen = local.rounds - local.initial
+        entries.append(
+            LedgerEntry(
+                SelectionEvent(local.selection_epsilon, chosen),
+                name,
+                f"choice of the worst-fitted marginal, {chosen} times",
+                f"exponential mechanism, epsilon {local.selection_epsilon:.4f}",
+            )
+        )
+    return entries
+
+
+def plan_local(sizes: Sequence[int], rho: float, records: int, largest_clique: int) -> LocalPlan:
+    """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only."""
+    cells = math.prod(sizes)
+    d = len(sizes)
+    whole_sigma = math.sqrt(0.5 / rho)
+    # A complete table answers every local question at once: worth it while its average count stands above the noise.
+    if cells <= largest_clique and (d == 1 or records / cells >= 1.5 * whole_sigma):
+        return LocalPlan(True, 0.0, 0.0, 0, 0, whole_sigma, 0.0, largest_clique, 0.0)
+    usefulness = 1.0
+    pairs = d * (d - 1) // 2
+    one_way, scores, selection, measure = 0.16, 0.08, 0.08, 0.68
+    mean_pair = float(np.mean([a * b for a, b in itertools.combinations(sizes, 2)]))
+    # As many rounds as leave a typical pair's average count a few times above the noise.
+    affordable = 2 * measure * rho * (records / (3.0 * mean_pair)) ** 2
+    rounds = int(min(max(affordable, d - 1), 2 * pairs))
+    initial = min(d - 1, rounds)
+    chosen = rounds - initial
+    if not chosen:
+        measure, selection = measure + selection, 0.0
+    return LocalPlan(
+        whole=False,
+        one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
+        score_sigma=SCORE_SENSITIVITY * math.sqrt(pairs / (2 * scores * rho)),
+        rounds=rounds,
+        initial=initial,
+        round_sigma=math.sqrt(rounds / (2 * measure * rho)),
+        selection_epsilon=math.sqrt(8 * selection * rho / chosen) if chosen else 0.0,
+        largest_clique=largest_clique,
+        usefulness=usefulness,
+    )
+
+
+def plan_sketch(
+    schema: Schema, rho: float, records: int, keys: int
+) -> tuple[tuple[Group, ...], SketchPlan]:
+    """Bins, key schedule and phantoms of the sketches that spend about ``rho``, from public figures only."""
+    sizes = schema.sizes
+    owner = [schema.party_of(i) for i in range(len(sizes))]
+    pairs = [(a, b) for a, b in itertools.combinations(range(len(sizes)), 2) if owner[a] != owner[b]]
+    phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
+    # Standard error of a cell when phantoms outnumber the sets; bins are cut so that an average cell is a few of them.
+    sigma = math.sqrt(len(pairs) * 1.4 / (2 * rho))
+    most_cells = max(records / (6.0 * sigma), 4.0)
+    groups: dict[Group, int] = {}
+    cut = []
+    for a, b in pairs:
+        u, w = sizes[a], sizes[b]
+        even = math.sqrt(most_cells)
+        left = min(u, max(even, most_cells / w))
+        right = min(w, max(even, most_cells / u))
+        left, right = max(int(left), min(u, 2)), max(int(right), min(w, 2))
+        cut.append((groups.setdefault(Group(a, left), len(groups)), groups.setdefault(Group(b, right), len(groups)), left, right))
+    # The sum of the pairs' L1 errors is least with keys in proportion to cells^(2/3).
+    weights = np.array([(left * right) ** (2 / 3) for _, _, left, right in cut])
+    share = np.maximum((keys * weights / weights.sum()).astype(int), 1)
+    floor = max(int(math.log2(phantoms)) - FLOOR_BELOW_PHANTOMS, 0)
+    ceiling = round(math.log2(phantoms)) + CEILING_ABOVE_PHANTOMS
+    scheduled = tuple(
+        ScheduledPair(left=i, right=j, keys=int(k), left_bins=u, right_bins=w)
+        for (i, j, u, w), k in zip(cut, share, strict=True)
+    )
+    return tuple(groups), SketchPlan(phantoms=phantoms, floor=floor, ceiling=ceiling, pairs=scheduled)
+
+
+def make_plan(
+    schema: Schema,
+    *,
+    epsilon: float,
+    expected_records: int,
+    nonce: str,
+    delta: float | None = None,
+    tau: int = 1_000_000,
+    encoder: str = "paired",
+    keys: int = 1 << 20,
+    shares: Shares | None = None,
+    prior: Sequence[LedgerEntry] = (),
+) -> Plan:
+    """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
+
+    Args:
+        schema: attributes and parties.
+        epsilon: target, add/remove one record.
+        expected_records: public order of magnitude of the number of records.
+        nonce: public text, fresh for every run.
+        delta: target; default 1 / expected_records.
+        tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
+        encoder: "paired".
+        keys: hash keys t, over all pairs.
+        shares: budget division; default :class:`Shares`.
+        prior: ledger entries already spent to make the plan.
+
+    Raises:
+        PlanError: parameters out of range.
+        PrivacyError: no noise meets the target.
+    """
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
+    if expected_records < 1:
+        raise PlanError(f"expected_records must be at least 1, not {expected_records}.")
+    if delta is None:
+        delta = 1.0 / max(expected_records, 2)
+    if not 0 < delta < 1:
+        raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    if tau < 2:
+        raise PlanError(f"tau must be at least 2 cells, not {tau}.")
+    if encoder != "paired":
+        raise PlanError(f"Unknown encoder {encoder!r}; use 'paired'.")
+    if not schema.attributes:
+        raise PlanError("The schema has no attributes: name at least one column besides the id.")
+    parties = [schema.party_attributes(name) for name, _ in schema.parties]
+    sizes = schema.sizes
+    crossing = len(parties) > 1
+    if shares is None:
+        shares = Shares() if crossing else Shares(count=0.02, local=0.98, sketches=0.0)
+    mean_size = float(np.mean(sizes))
+    largest_clique = max(int(tau / (len(parties) * mean_size**2)), 2)
+
+    def plan_at(rho: float) -> Plan:
+        local = tuple(
+            plan_local(
+                [sizes[i] for i in held],
+                rho * shares.local * len(held) / len(sizes),
+                expected_records,
+                largest_clique,
+            )
+            for held in parties
+        )
+        groups: tuple[Group, ...] = ()
+        sketch = None
+        if crossing and shares.sketches > 0:
+            groups, sketch = plan_sketch(schema, rho * shares.sketches, expected_records, keys)
+        return Plan(
+            schema=schema,
+            epsilon=epsilon,
+            delta=delta,
+            expected_records=expected_records,
+            tau=tau,
+            encoder=encoder,
+            count_sigma=math.sqrt(0.5 / (rho * shares.count)),
+            local=local,
+            groups=groups,
+            sketch=sketch,
+            nonce=nonce,
+            prior=tuple(prior),
+        )
+
+    def events_at(rho: float) -> list[Event]:
+        return [entry.event for entry in plan_at(rho).entries()]
+
+    return plan_at(calibrate(events_at, epsilon, delta))

@@ -1,0 +1,245 @@
+"""The server: messages in, a model of all attributes and synthetic rows out (VertiMRF, phases 3 to 6). It never sees a table."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import graph, model
+from .errors import MessageError
+from .estimate import Side, estimate_pair, r_score
+from .measurement import Measurement
+from .message import Message
+from .plan import Plan
+from .privacy.ledger import Ledger
+from .sample import sample
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Result", "Server"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a run yields.
+
+    Attributes:
+        plan: the plan it followed.
+        codes: synthetic rows [shape=(attributes, rows), uint16].
+        model: the global Markov random field.
+        ledger: every event and the composed (epsilon, delta).
+        edges: cross-party edges of the global graph, strongest first.
+        seconds: wall time per phase.
+        warnings: sentences about what the run could not do.
+        seed: of the sampling; None means fresh entropy.
+    """
+
+    plan: Plan
+    codes: npt.NDArray[np.uint16]
+    model: model.MarkovRandomField
+    ledger: Ledger
+    edges: tuple[tuple[int, int], ...]
+    seconds: dict[str, float]
+    warnings: tuple[str, ...]
+    seed: int | None
+
+    @property
+    def table(self) -> pa.Table:
+        """The synthetic rows in the schema's original values."""
+        from .table import decode
+
+        return decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
+
+    def to_json(self) -> dict[str, Any]:
+        """Privacy spent, timings and model size, JSON-able."""
+        names = self.plan.schema.names
+        ledger = self.ledger.to_json()
+        return {
+            "epsilon": self.ledger.epsilon,
+            "delta": self.ledger.delta,
+            "private": self.ledger.private,
+            "ledger": ledger["entries"] if isinstance(ledger, dict) and "entries" in ledger else ledger,
+            "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
+            "rows": int(self.codes.shape[1]),
+            "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
+            "junction_tree_cells": int(self.model.tree.cells),
+            "cross_party_edges": [[names[a], names[b]] for a, b in self.edges],
+            "warnings": list(self.warnings),
+        }
+
+
+class Server:
+    """Assembles a synthetic table from the parties' messages.
+
+    Args:
+        plan: the agreed plan.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def run(
+        self,
+        messages: Sequence[Message],
+        *,
+        rows: int | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
+        num_threads: int | None = None,
+    ) -> Result:
+        """GraphCom, InitMRF, OptMRF and sampling.
+
+        Args:
+            messages: one per party, in any order, validated on loading.
+            rows: synthetic rows; default the noisy record count.
+            seed: of the sampling of synthetic rows.
+            progress: told the name of each phase as it starts.
+            num_threads: threads for the kernels; None leaves the setting as it is.
+
+        Raises:
+            MessageError: a party's message is missing, doubled, or of another plan.
+        """
+        plan = self._plan
+        say = progress or (lambda _: None)
+        seconds: dict[str, float] = {}
+        ordered = self._in_order(messages)
+        sizes = plan.schema.sizes
+
+        say("initial model")
+        start = time.perf_counter()
+        local = [_as_measurement(m, plan.party_names[msg.party]) for msg in ordered for m in msg.marginals]
+        total = estimate_total(plan, ordered)
+        initial = model.fit(sizes, local, total, num_threads=num_threads)
+        seconds["InitMRF"] = time.perf_counter() - start
+
+        say("cross-party marginals")
+        start = time.perf_counter()
+        crossing = self._estimate(ordered, initial, total, num_threads)
+        seconds["CarEst"] = time.perf_counter() - start
+
+        say("global graph")
+        start = time.perf_counter()
+        edges, tree, warnings = combine_graphs(plan, local, crossing, initial, total)
+        seconds["GraphCom"] = time.perf_counter() - start
+
+        say("global model")
+        start = time.perf_counter()
+        kept = set(edges)
+        used = local + [m for m in crossing if (m.attributes[0], m.attributes[1]) in kept]
+        fitted = model.fit(sizes, used, total, tree=tree, num_threads=num_threads) if kept else initial
+        seconds["OptMRF"] = time.perf_counter() - start
+
+        say("sampling")
+        start = time.perf_counter()
+        wanted = max(round(total), 1) if rows is None else rows
+        codes = sample(fitted, wanted, np.random.default_rng(seed))
+        seconds["sampling"] = time.perf_counter() - start
+
+        ledger = plan.ledger()
+        if not all(message.private for message in ordered):
+            ledger = ledger.not_private("a party fixed its noise")
+        return Result(plan, codes, fitted, ledger, edges, seconds, warnings, seed)
+
+    def _in_order(self, messages: Sequence[Message]) -> list[Message]:
+        names = self._plan.party_names
+        by_party: dict[int, Message] = {}
+        for message in messages:
+            if message.plan_digest != self._plan.digest():
+                raise MessageError(f"The message of party {message.party} was made for another plan.")
+            if message.party in by_party:
+                raise MessageError(f"There are two messages of party {names[message.party]!r}; give one per party.")
+            by_party[message.party] = message
+        missing = [name for i, name in enumerate(names) if i not in by_party]
+        if missing:
+            raise MessageError(f"The message of party {', '.join(missing)} is missing; the plan needs one per party.")
+        return [by_party[i] for i in range(len(names))]
+
+    def _estimate(
+        self, messages: list[Message], initial: model.MarkovRandomField, total: float, num_threads: int | None
+    ) -> list[Measurement]:
+        plan = self._plan
+        if plan.sketch is None:
+            return []
+        groups = [plan.party_groups(i) for i in range(len(messages))]
+        owner = {group: i for i, mine in enumerate(groups) for group in mine}
+        bins = {g: b for mine, message in zip(groups, messages, strict=True) for g, b in zip(mine, message.bins, strict=True)}
+        one_way = {g.attribute: initial.marginal((g.attribute,)) for g in plan.groups}
+        waiting = [iter(message.sketches) for message in messages]
+        out = []
+        for pair in plan.sketch.pairs:
+            sides = []
+            for group, count in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+                attribute = plan.groups[group].attribute
+                set_sizes = np.bincount(bins[group], weights=one_way[attribute], minlength=count)
+                sides.append(Side(attribute, bins[group], set_sizes, next(waiting[owner[group]])))
+            out.append(estimate_pair(plan.sketch, sides[0], sides[1], total, num_threads))
+        return out
+
+
+def _as_measurement(marginal: Any, party: str) -> Measurement:
+    nothing = (None,) * len(marginal.attributes)
+    return Measurement(marginal.attributes, nothing, marginal.counts.astype(np.float64), marginal.sigma, f"party {party}")
+
+
+def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
+    """The record count, from the noisy count and the sums of all local marginals, weighted by their variances; at least 1."""
+    weights = []
+    values = []
+    for message in messages:
+        if message.count is not None:
+            weights.append(plan.count_sigma**-2)
+            values.append(float(message.count))
+        for marginal in message.marginals:
+            weights.append(1.0 / (marginal.sigma**2 * marginal.counts.size))
+            values.append(float(marginal.counts.sum()))
+    return max(float(np.average(values, weights=weights)), 1.0)
+
+
+def combine_graphs(
+    plan: Plan,
+    local: Sequence[Measurement],
+    crossing: Sequence[Measurement],
+    initial: model.MarkovRandomField,
+    total: float,
+) -> tuple[tuple[tuple[int, int], ...], graph.JunctionTree, tuple[str, ...]]:
+    """GraphCom: join the local graphs by the strongest cross-party pairs while the largest clique stays within tau.
+
+    Returns:
+        The cross-party edges, strongest first; the junction tree; warnings.
+    """
+    sizes = plan.schema.sizes
+    budget = graph.CliqueBudget(sizes, plan.tau)
+    edges = []
+    for measurement in local:
+        for a, b in itertools.combinations(measurement.attributes, 2):
+            if budget.try_edge(a, b):
+                edges.append((a, b))
+    margins = {i: initial.marginal((i,)) for i in range(len(sizes))}
+    scored = []
+    for measurement in crossing:
+        a, b = measurement.attributes
+        binned = [
+            np.bincount(bins, weights=margins[i], minlength=count)
+            for i, bins, count in zip((a, b), measurement.bins, measurement.values.shape, strict=True)
+        ]
+        scored.append((r_score(measurement, binned, total), (a, b)))
+    kept = []
+    for score, (a, b) in sorted(scored, reverse=True):
+        if score > 0 and budget.try_edge(a, b):
+            kept.append((a, b))
+    warnings = []
+    if crossing and not kept:
+        warnings.append(
+            f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
+            "synthesised as independent; raise tau or epsilon."
+        )
+    return tuple(kept), graph.junction_tree(sizes, edges + kept), tuple(warnings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,21 +13,15 @@ __all__ = ["replacing", "write_bytes", "write_text"]
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path to write to, in the same folder, that takes the place of ``path`` when the block ends without an error.
+    """Give a path to write to, in the same folder, that replaces ``path`` when the block ends without an error.
 
     Raises:
         OSError: the folder is missing or not writable; nothing is left behind.
     """
     target = Path(path)
-    # The last suffixes stay, because writers choose their format by them.
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix="".join(target.suffixes[-2:]), dir=target.parent)
-    os.close(handle)
-    draft = Path(name)
+    draft = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    draft.touch(exist_ok=False)
     try:
-        # mkstemp makes a file only its owner can read; a result gets the rights that an ordinary new file gets.
-        mask = os.umask(0)
-        os.umask(mask)
-        draft.chmod(0o666 & ~mask)
         yield draft
         draft.replace(target)
     except BaseException:

@@ -1,0 +1,476 @@
+"""Tables: record ids and integer codes out of files and data frames, and values of the original kind out of codes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .arrow_io import Source, read_arrow, read_batches, write_table
+from .errors import SchemaError, TableError
+from .schema import Attribute, Value
+
+__all__ = [
+    "Table",
+    "align",
+    "check_same_records",
+    "decode",
+    "encode_columns",
+    "encode_table",
+    "read_arrow",
+    "read_chunks",
+    "write_table",
+]
+
+# Cells of text columns that say "no value", unless the schema lists them as values.
+MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+
+# Marks for cells without a code.
+MISSING, OUTSIDE = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One party's encoded records.
+
+    Attributes:
+        attributes: one per row of ``codes``.
+        digests: 64-bit digest of each record's id [shape=(n,), uint64], distinct.
+        codes: attribute-major codes [shape=(d, n), uint16, C-contiguous], each below its attribute's size.
+    """
+
+    attributes: tuple[Attribute, ...]
+    digests: npt.NDArray[np.uint64]
+    codes: npt.NDArray[np.uint16]
+
+    def __post_init__(self) -> None:
+        if self.codes.shape != (len(self.attributes), len(self.digests)) or not self.codes.flags.c_contiguous:
+            raise TableError(
+                f"A table of {len(self.attributes)} attributes and {len(self.digests)} records "
+                f"needs C-contiguous codes of that shape, not {self.codes.shape}."
+            )
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self.digests)
+
+
+def encode_table(source: Source, id: str, attributes: Sequence[Attribute], name: str | None = None) -> Table:
+    """Encode one party's table.
+
+    Args:
+        source: what :func:`read_arrow` reads.
+        id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id.
+        attributes: the party's part of the schema; the table has these columns and the id, in any order.
+        name: what to call the table in errors; default the file's path.
+
+    Raises:
+        TableError: no table, no or no usable ids, no records.
+        SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
+    """
+    where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
+    return encode_arrow(read_arrow(source), id, attributes, where)
+
+
+def encode_arrow(table: pa.Table, id: str, attributes: Sequence[Attribute], where: str) -> Table:
+    """Encode an Arrow table; ``where`` names it in errors."""
+    if id not in table.column_names:
+        raise TableError(f"{where} has no id column {id!r}; its columns are {some(table.column_names)}.")
+    if not table.num_rows:
+        raise TableError(f"{where} has no records.")
+    check_columns(table.column_names, id, attributes, where)
+    digests = digest_ids(table[id], f"{where}, id column {id!r}")
+    check_distinct(digests, table[id], f"{where}, id column {id!r}")
+    return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id))
+
+
+def check_columns(names: Sequence[str], id: str | None, attributes: Sequence[Attribute], where: str) -> None:
+    """The columns besides the id must be those of the schema."""
+    wanted = [attribute.name for attribute in attributes]
+    if id in wanted:
+        raise SchemaError(f"The id column {id!r} is an attribute of the schema; remove it there.")
+    if absent := [name for name in wanted if name not in names]:
+        raise SchemaError(f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema.")
+    if extra := [name for name in names if name not in wanted and name != id]:
+        raise SchemaError(f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema.")
+
+
+def encode_columns(
+    table: pa.Table, attributes: Sequence[Attribute], where: str, id: str | None = None
+) -> npt.NDArray[np.uint16]:
+    """Encode columns of an Arrow table.
+
+    Args:
+        table: has a column for each attribute.
+        attributes: what to encode.
+        where: names the table in errors.
+        id: the id column, for examples in errors; None names records by row number, from 1.
+
+    Returns:
+        Codes [shape=(len(attributes), n), uint16, C-contiguous].
+
+    Raises:
+        SchemaError: a value outside the schema, or missing values that it does not allow.
+    """
+    codes = np.empty((len(attributes), table.num_rows), np.uint16)
+    for attribute, row in zip(attributes, codes, strict=True):
+        column = table[attribute.name]
+        if attribute.kind == "categorical":
+            found = categorical_codes(attribute, column)
+        else:
+            found = number_codes(attribute, column, where)
+        missing = found == MISSING
+        if missing.any():
+            if not attribute.missing:
+                raise SchemaError(
+                    f"{where}: column {attribute.name!r} has {records(missing, table, id)} without a value; "
+                    "set missing = true for it in the schema, or remove them at every party."
+                )
+            found[missing] = attribute.size - 1
+        outside = found == OUTSIDE
+        if outside.any():
+            value = column[int(np.argmax(outside))].as_py()
+            raise SchemaError(
+                f"{where}: column {attribute.name!r} holds {value!r}, outside the schema, "
+                f"in {records(outside, table, id)}; {remedy(attribute)}."
+            )
+        row[:] = found
+    return codes
+
+
+def records(marked: npt.NDArray[np.bool_], table: pa.Table, id: str | None) -> str:
+    """How many records are marked, and the first of them."""
+    count, first = int(marked.sum()), int(np.argmax(marked))
+    example = f"row {first + 1}" if id is None else f"id {table[id][first].as_py()!s}"
+    return f"{count:,} record{'s' if count > 1 else ''} ({'the first is ' if count > 1 else ''}{example})"
+
+
+def remedy(attribute: Attribute) -> str:
+    """What to do about values outside an attribute's domain."""
+    if attribute.kind == "categorical":
+        return "correct the values, list them in the schema, or give it an 'other'"
+    if attribute.kind == "integer":
+        return f"the codes are 0 to {attribute.codes - 1}: correct the values or the schema"
+    low, high = attribute.edges[0], attribute.edges[-1]
+    return f"the bounds are {low:g} to {high:g}: correct the values, widen the bounds, or set clamp = true"
+
+
+def some(names: Sequence[str]) -> str:
+    """Names for an error, at most five."""
+    return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def by_dictionary(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """A column's distinct values, and per cell the index of its value, or -1 if null [shape=(n,)]."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    whole = column.unify_dictionaries().combine_chunks()
+    chunk = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return chunk.dictionary, indices
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells are text, however stored."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def categorical_codes(attribute: Attribute, column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    """Codes of a categorical column, or MISSING or OUTSIDE [shape=(n,)]."""
+    distinct, indices = by_dictionary(column)
+    code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
+    sample = attribute.values[0]
+    other = OUTSIDE if attribute.other is None else code_of[canonical(attribute.other, sample)]
+    codes = np.empty(len(distinct) + 1, np.int32)
+    codes[-1] = MISSING  # the index -1 of nulls
+    for i, value in enumerate(distinct.to_pylist()):
+        code = code_of.get(canonical(value, sample))
+        if code is None:
+            code = MISSING if value is None or value != value or value in MISSING_TEXT else other
+        codes[i] = code
+    return codes[indices]
+
+
+def canonical(value: Any, sample: Value) -> str:
+    """Text that equal values share, however a file or frame stores them; ``sample`` is a value of the declared type."""
+    if isinstance(value, bool):
+        return str(value).lower() if isinstance(sample, bool | str) else str(int(value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    if isinstance(value, str) and not isinstance(sample, str):
+        if isinstance(sample, bool):
+            return text.lower()
+        # Frames turn whole numbers with gaps into decimals: 3.0 is 3.
+        number = parse(text)
+        return str(int(number)) if number.is_integer() else text
+    return text
+
+
+def parse(text: str) -> float:
+    """The number that a text spells, or NaN."""
+    try:
+        return float(text) if "_" not in text else np.nan
+    except ValueError:
+        return np.nan
+
+
+def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
+    """Codes of an integer or numeric column, or MISSING or OUTSIDE [shape=(n,)]."""
+    numbers, missing = read_numbers(attribute, column, where)
+    with np.errstate(invalid="ignore"):
+        if attribute.kind == "integer":
+            fits = (numbers >= 0) & (numbers < attribute.codes) & (numbers == np.floor(numbers))
+            codes = np.where(fits, numbers, OUTSIDE).astype(np.int32)
+        else:
+            edges = np.array(attribute.edges)
+            if attribute.clamp:
+                numbers = np.clip(numbers, edges[0], edges[-1])
+            codes = np.searchsorted(edges, numbers, side="right").astype(np.int32) - 1
+            codes[numbers == edges[-1]] = len(edges) - 2
+            codes[~((numbers >= edges[0]) & (numbers <= edges[-1]))] = OUTSIDE
+    codes[missing] = MISSING
+    return codes
+
+
+def read_numbers(
+    attribute: Attribute, column: pa.ChunkedArray, where: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """A column's numbers, NaN where there is none, and which cells are missing; the other NaN are not numbers."""
+    if is_text(column.type):
+        distinct, indices = by_dictionary(column)
+        texts = distinct.to_pylist()
+        values = np.array([*map(parse, texts), np.nan])
+        absent = np.array([*(text in MISSING_TEXT for text in texts), True])
+        return values[indices], absent[indices]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        numbers = column.cast(pa.float64(), safe=False).combine_chunks()
+    except pa.ArrowException:
+        raise SchemaError(
+            f"{where}: column {attribute.name!r} holds {column.type} cells, but the schema says {attribute.kind}; "
+            "convert them to numbers, or list the values in the schema."
+        ) from None
+    values = numbers.to_numpy(zero_copy_only=False)
+    return values, np.isnan(values)
+
+
+def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
+    """64-bit digests of record ids; a whole number has the digest of its decimal text, a UUID that of its usual text.
+
+    Args:
+        column: text, bytes, whole numbers or UUIDs.
+        where: names the column in errors.
+
+    Returns:
+        Digests [shape=(n,), uint64].
+
+    Raises:
+        TableError: null or empty ids, or ids of another type.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_floating(kind):
+        # Frames with gaps hold whole numbers as decimals; gaps are reported below.
+        values = pc.fill_null(column, float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
+        present = values[~np.isnan(values)]
+        if len(present) and (present != np.floor(present)).any():
+            raise TableError(f"{where}: ids are decimal numbers; use text, whole numbers or UUIDs.")
+        column = pa.chunked_array([pa.array(values, pa.int64(), from_pandas=True)])
+        kind = column.type
+    if pa.types.is_decimal(kind) and kind.scale == 0:
+        column = column.cast(pa.string())
+        kind = column.type
+    texts = is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    uuids = getattr(kind, "extension_name", "") == "arrow.uuid"
+    if not (texts or uuids or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise TableError(f"{where}: ids are of the type {kind}; use text, whole numbers or UUIDs.")
+    absent = column.is_null()
+    if texts:
+        absent = pc.or_(absent, pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
+    rows = np.flatnonzero(absent.to_numpy())
+    if len(rows):
+        examples = ", ".join(str(row + 1) for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+        raise TableError(
+            f"{where}: {len(rows):,} record{'s have' if len(rows) > 1 else ' has'} no id (row {examples}); "
+            "give every record an id."
+        )
+    if pa.types.is_integer(kind):
+        return digest_integers(column.to_numpy())
+    if uuids:
+        return digest_strings(*uuid_text(column))
+    if not pa.types.is_large_binary(kind):
+        column = column.cast(pa.large_binary())
+    array = column.combine_chunks()
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return digest_strings(bounds, np.frombuffer(data, np.uint8))
+
+
+def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """The usual text of UUIDs, as offsets [shape=(n + 1,)] into bytes."""
+    array = column.combine_chunks().storage
+    raw = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)[array.offset : array.offset + len(array)]
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    text = np.full((len(raw), 36), ord("-"), np.uint8)
+    text[:, [i for i in range(36) if i not in (8, 13, 18, 23)]] = digits[
+        np.stack([raw >> 4, raw & 15], axis=-1).reshape(len(raw), 32)
+    ]
+    return np.arange(len(raw) + 1, dtype=np.int64) * 36, text.reshape(-1)
+
+
+def check_distinct(digests: npt.NDArray[np.uint64], ids: pa.ChunkedArray, where: str) -> None:
+    """Ids must be distinct."""
+    order = np.argsort(digests, kind="stable")
+    again = order[1:][digests[order][1:] == digests[order][:-1]]
+    if len(again):
+        again.sort()
+        examples = list(dict.fromkeys(str(ids[int(row)].as_py()) for row in again[:3]))
+        raise TableError(
+            f"{where}: {len(again):,} record{'s repeat' if len(again) > 1 else ' repeats'} an id of an earlier one "
+            f"(such as {', '.join(examples)}); keep one record per id."
+        )
+
+
+def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = None) -> None:
+    """Check that all tables hold the same ids; their order does not matter.
+
+    Args:
+        tables: one per party.
+        names: what to call them in the error; default "table 1", "table 2", ...
+
+    Raises:
+        TableError: with the counts of ids that one table has and another lacks.
+    """
+    names = names or [f"table {i + 1}" for i in range(len(tables))]
+    first = np.sort(tables[0].digests)
+    for name, table in zip(names[1:], tables[1:], strict=True):
+        if not np.array_equal(first, np.sort(table.digests)):
+            lacks = len(np.setdiff1d(first, table.digests, assume_unique=True))
+            adds = len(np.setdiff1d(table.digests, first, assume_unique=True))
+            raise TableError(
+                f"The parties hold different records: {name} lacks {lacks:,} of the {len(first):,} ids of {names[0]} "
+                f"and has {adds:,} that {names[0]} lacks; keep the common ones at every party."
+            )
+
+
+def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> Table:
+    """Join tables by id, in the record order of the first; for trials and evaluation, where one machine sees all.
+
+    Raises:
+        TableError: the tables hold different ids.
+    """
+    check_same_records(tables, names)
+    first = tables[0]
+    rank = np.argsort(np.argsort(first.digests))
+    codes = [first.codes, *(table.codes[:, np.argsort(table.digests)[rank]] for table in tables[1:])]
+    attributes = tuple(attribute for table in tables for attribute in table.attributes)
+    return Table(attributes, first.digests, np.ascontiguousarray(np.concatenate(codes)))
+
+
+def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator) -> pa.Table:
+    """Turn codes back into the original kind of values.
+
+    Args:
+        codes: one row per attribute [shape=(d, n), integer].
+        attributes: their domains.
+        rng: draws numbers inside bins.
+
+    Returns:
+        An Arrow table: text, whole numbers or true/false as declared; codes of integer attributes as they are; numeric
+        values uniform inside their bin, whole ones where the attribute is integral; missing values null. Encoding the
+        result gives back ``codes``.
+
+    Raises:
+        TableError: a code is outside its attribute's domain.
+    """
+    columns = {}
+    for attribute, row in zip(attributes, codes, strict=True):
+        if len(row) and not (row.min() >= 0 and row.max() < attribute.size):
+            raise TableError(
+                f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
+            )
+        missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
+        # Missing cells get some valid code, and a null over it below.
+        present = np.where(missing, 0, row).astype(np.int64)
+        if attribute.size == attribute.missing:
+            present[:] = 0
+        if attribute.kind == "categorical":
+            column = pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
+        else:
+            values = present if attribute.kind == "integer" else numbers_inside(attribute, present, rng)
+            column = pa.array(values, mask=missing)
+        columns[attribute.name] = column
+    return pa.table(columns)
+
+
+def numbers_inside(attribute: Attribute, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Uniform numbers inside the bins of a numeric attribute; int64 if it is integral, else float64 [shape=(n,)]."""
+    if attribute.integral:
+        low, high = np.array([attribute.whole_range(code) for code in range(len(attribute.edges) - 1)]).T
+        whole: npt.NDArray[np.int64] = rng.integers(low[codes], high[codes], endpoint=True)
+        return whole
+    edges = np.array(attribute.edges)
+    low, high = edges[codes], edges[codes + 1]
+    # Rounding may reach the upper edge, which belongs to the next bin.
+    numbers: npt.NDArray[np.float64] = np.minimum(low + (high - low) * rng.random(len(codes)), np.nextafter(high, low))
+    return numbers
+
+
+def read_chunks(
+    path: str | os.PathLike[str], id: str, attributes: Sequence[Attribute], rows: int = 1_000_000
+) -> Iterator[Table]:
+    """Encode a CSV, Parquet or Arrow file piece by piece, for tables larger than memory.
+
+    Args:
+        path: the file.
+        id: the id column.
+        attributes: the party's part of the schema.
+        rows: records per piece; the last one may be smaller, those of a CSV file vary with its blocks.
+
+    Yields:
+        Tables of consecutive records.
+
+    Raises:
+        TableError, SchemaError: as :func:`encode_table`; ids that repeat between pieces only after the last piece.
+    """
+    path = Path(path)
+    seen = []
+    for batch in read_batches(path, rows):
+        table = encode_arrow(pa.Table.from_batches([batch]), id, attributes, str(path))
+        seen.append(table.digests)
+        yield table
+    if not seen:
+        raise TableError(f"{path} has no records.")
+    every = np.sort(np.concatenate(seen))
+    if again := int((every[1:] == every[:-1]).sum()):
+        raise TableError(f"{path}, id column {id!r}: {again:,} records repeat an id; keep one record per id.")
+
+
+def digest_strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    import xxhash
+
+    raw = data.tobytes()
+    bounds = offsets.tolist()
+    pieces = (raw[a:b] for a, b in itertools.pairwise(bounds))
+    return np.fromiter(map(xxhash.xxh64_intdigest, pieces), np.uint64, len(bounds) - 1)
+
+
+def digest_integers(values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+    import xxhash
+
+    texts = (str(value).encode() for value in values.tolist())
+    return np.fromiter(map(xxhash.xxh64_intdigest, texts), np.uint64, len(values))

@@ -14,7 +14,7 @@ import pyarrow.parquet
 from .errors import TableError
 from .files import replacing
 
-__all__ = ["Source", "read_arrow", "read_batches", "write_table"]
+__all__ = ["Source", "check_output", "read_arrow", "read_batches", "write_table"]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 
@@ -134,6 +134,19 @@ def one_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
+def check_output(path: str | os.PathLike[str]) -> str:
+    """The format, as a suffix, that :func:`write_table` would write a file in.
+
+    Raises:
+        TableError: no format goes with the name.
+    """
+    name = Path(path).name
+    for suffix in (".csv", ".csv.gz", ".parquet", ".arrow", ".feather"):
+        if name.endswith(suffix):
+            return suffix
+    raise TableError(f"{path}: no table format goes with this name; end it in .csv, .csv.gz, .parquet or .arrow.")
+
+
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
     """Write a table, whole or not at all: .parquet, .arrow or .feather, .csv or .csv.gz by suffix.
 
@@ -141,10 +154,7 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
         TableError: another suffix, or the file cannot be written.
     """
     path = Path(path)
-    suffix = path.suffixes[-1:] if path.suffix != ".gz" else path.suffixes[-2:]
-    kind = "".join(suffix)
-    if kind not in (".csv", ".csv.gz", ".parquet", ".arrow", ".feather"):
-        raise TableError(f"{path}: no table format goes with this name; end it in .csv, .csv.gz, .parquet or .arrow.")
+    kind = check_output(path)
     try:
         with replacing(path) as draft:
             if kind == ".parquet":

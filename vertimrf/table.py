@@ -14,13 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrow_io import Source, read_arrow, read_batches, write_table
+from .arrow_io import Source, check_output, read_arrow, read_batches, write_table
 from .errors import SchemaError, TableError
-from .schema import Attribute, Value
+from .schema import MISSING_TEXT, Attribute, Value
 
 __all__ = [
     "Table",
     "align",
+    "check_output",
     "check_same_records",
     "decode",
     "encode_columns",
@@ -29,9 +30,6 @@ __all__ = [
     "read_chunks",
     "write_table",
 ]
-
-# Cells of text columns that say "no value", unless the schema lists them as values.
-MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 
 # Marks for cells without a code.
 MISSING, OUTSIDE = -1, -2
@@ -367,8 +365,11 @@ def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = No
             )
 
 
-def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> Table:
-    """Join tables by id, in the record order of the first; for trials and evaluation, where one machine sees all.
+def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.NDArray[np.uint16]:
+    """Join tables by id; for trials and evaluation, where one machine sees all.
+
+    Returns:
+        Codes of all attributes, table after table, records as in the first [shape=(d, n), uint16, C-contiguous].
 
     Raises:
         TableError: the tables hold different ids.
@@ -377,8 +378,7 @@ def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> Table:
     first = tables[0]
     rank = np.argsort(np.argsort(first.digests))
     codes = [first.codes, *(table.codes[:, np.argsort(table.digests)[rank]] for table in tables[1:])]
-    attributes = tuple(attribute for table in tables for attribute in table.attributes)
-    return Table(attributes, first.digests, np.ascontiguousarray(np.concatenate(codes)))
+    return np.concatenate(codes)
 
 
 def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator) -> pa.Table:

@@ -1,0 +1,236 @@
+"""How far a synthetic table is from the real one: mean total variation distance of marginals (VertiMRF, section 6)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import PlanError, SchemaError
+from .schema import Schema
+from .table import align, check_columns, encode_arrow, encode_columns, read_arrow, some
+
+__all__ = ["contingency", "evaluate", "random_marginals", "tvd"]
+
+Codes = npt.NDArray[np.integer]
+
+# Marginals with fewer cells than this, or than the records, are counted cell by cell; larger ones record by record.
+FEW_CELLS = 1 << 16
+# Up to so many attribute subsets are listed before some are drawn; beyond, they are drawn until distinct.
+LISTED_SUBSETS = 100_000
+
+
+def contingency(codes: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Counts of a marginal.
+
+    Args:
+        codes: attribute-major codes [shape=(d, n), integer].
+        sizes: number of codes of every attribute.
+        attributes: rows of ``codes`` that span the marginal.
+
+    Returns:
+        Record counts [shape=(sizes of the attributes), int64].
+    """
+    shape = tuple(sizes[i] for i in attributes)
+    counts: npt.NDArray[np.int64] = np.bincount(cell_numbers(codes, sizes, attributes), minlength=math.prod(shape))
+    return counts.reshape(shape)
+
+
+def cell_numbers(codes: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Each record's cell of a marginal, row-major [shape=(n,), int64]."""
+    cells = codes[attributes[0]].astype(np.int64)
+    for i in attributes[1:]:
+        cells *= sizes[i]
+        cells += codes[i]
+    return cells
+
+
+def distance(real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> float:
+    """Total variation distance, half the sum of |p - q|, of one marginal."""
+    n, m = real.shape[1], synthetic.shape[1]
+    cells = math.prod(sizes[i] for i in attributes)
+    if cells <= max(FEW_CELLS, n + m):
+        p, q = contingency(real, sizes, attributes) / n, contingency(synthetic, sizes, attributes) / m
+    else:
+        p_counts, q_counts = occupied_counts(real, synthetic, sizes, attributes)
+        p, q = p_counts / n, q_counts / m
+    return 0.5 * float(np.abs(p - q).sum())
+
+
+def occupied_counts(
+    real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Counts of the cells that occur in either table: memory follows the records, not the domain."""
+    n = real.shape[1]
+    keys = np.zeros(n + synthetic.shape[1], np.int64)
+    span = 1
+    for i in attributes:
+        # Renumber before the product leaves int64; the lowest bit is kept for the table below.
+        if span * sizes[i] >= 1 << 62:
+            occupied, keys = np.unique(keys, return_inverse=True)
+            span = len(occupied)
+        keys *= sizes[i]
+        keys[:n] += real[i]
+        keys[n:] += synthetic[i]
+        span *= sizes[i]
+    # Sorting cell and table in one number is several times as fast as np.unique with counts per table.
+    keys *= 2
+    keys[n:] += 1
+    keys.sort()
+    last = np.append(np.flatnonzero(np.diff(keys >> 1)), len(keys) - 1)
+    both = np.diff(last, prepend=-1)
+    second = np.diff(np.cumsum(keys & 1)[last], prepend=0)
+    return both - second, second
+
+
+def random_marginals(
+    attributes: int, way: int, marginals: int = 300, seed: int = 0, parties: Sequence[int] | None = None
+) -> list[tuple[int, ...]]:
+    """Distinct random subsets of attributes, all equally likely; all there are if they are no more than asked for.
+
+    Args:
+        attributes: number of attributes d.
+        way: attributes per subset.
+        marginals: how many subsets.
+        seed: the draw depends on it and on ``way``, on nothing else of a larger evaluation.
+        parties: party of each attribute [length d]; then only subsets that span two or more parties count.
+
+    Returns:
+        Strictly increasing tuples, sorted.
+
+    Raises:
+        PlanError: there is no such subset.
+    """
+
+    def counts(subset: Sequence[int]) -> bool:
+        return parties is None or len({parties[i] for i in subset}) > 1
+
+    total = math.comb(attributes, way) if way > 0 else 0
+    held = [] if parties is None else [parties.count(party) for party in set(parties)]
+    eligible = total - sum(math.comb(own, way) for own in held)
+    if eligible <= 0 or marginals < 1:
+        spanning = "" if parties is None else " that span parties"
+        raise PlanError(
+            f"There are no {way}-way marginals{spanning} to choose {marginals} from among {attributes} attributes; "
+            "ask for other ways or for more marginals."
+        )
+    rng = np.random.default_rng([seed, way])
+    if total <= LISTED_SUBSETS:
+        listed = [subset for subset in itertools.combinations(range(attributes), way) if counts(subset)]
+        if len(listed) <= marginals:
+            return listed
+        return [listed[i] for i in sorted(rng.choice(len(listed), marginals, replace=False))]
+    drawn: set[tuple[int, ...]] = set()
+    while len(drawn) < min(marginals, eligible):
+        subset = tuple(sorted(rng.choice(attributes, way, replace=False).tolist()))
+        if counts(subset):
+            drawn.add(subset)
+    return sorted(drawn)
+
+
+def tvd(
+    real: Codes,
+    synthetic: Codes,
+    sizes: Sequence[int],
+    ways: Sequence[int] = (3, 4, 5),
+    marginals: int = 300,
+    seed: int = 0,
+    parties: Sequence[int] | None = None,
+) -> dict[int, float]:
+    """Mean total variation distance between marginals of two tables.
+
+    Args:
+        real: codes [shape=(d, n), integer].
+        synthetic: codes [shape=(d, m), integer].
+        sizes: number of codes of each attribute [length d].
+        ways: numbers of attributes per marginal.
+        marginals, seed, parties: as in :func:`random_marginals`, per way.
+
+    Returns:
+        The mean of 1/2 sum |p - q| per way; 0 means equal marginals, 1 disjoint ones.
+
+    Raises:
+        PlanError: a way for which there are no marginals.
+    """
+    out = {}
+    for way in ways:
+        subsets = random_marginals(len(sizes), way, marginals, seed, parties)
+        out[way] = math.fsum(distance(real, synthetic, sizes, subset) for subset in subsets) / len(subsets)
+    return out
+
+
+def evaluate(
+    real: Sequence[Any],
+    synthetic: Any,
+    id: str,
+    schema: Schema,
+    ways: Sequence[int] = (3, 4, 5),
+    marginals: int = 300,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Compare a synthetic table with the real ones, where one machine may see all of them.
+
+    Args:
+        real: one table that holds all attributes, or several that hold some each, joined by id.
+        synthetic: a table of all attributes; an id column in it is ignored.
+        id: the id column of the real tables.
+        schema: domains of all attributes.
+        ways, marginals, seed: as in :func:`tvd`.
+
+    Returns:
+        ``{"tvd": {"3": mean, ...}, "records": {"real": n, "synthetic": m}, "marginals": ..., "seed": ...}``, and
+        ``"tvd_across_parties"`` over marginals that span two or more parties if the schema has more than one.
+
+    Raises:
+        TableError, SchemaError: tables that cannot be read or do not fit the schema.
+        PlanError: a way for which there are no marginals.
+    """
+    truth = read_real(real, id, schema)
+    where = name_of(synthetic, "The synthetic table")
+    table = read_arrow(synthetic)
+    check_columns(table.column_names, id, schema.attributes, where)
+    made = encode_columns(table, schema.attributes, where)
+    out: dict[str, Any] = {
+        "tvd": by_way(tvd(truth, made, schema.sizes, ways, marginals, seed)),
+        "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
+        "marginals": marginals,
+        "seed": seed,
+    }
+    if len(schema.parties) > 1:
+        owners = [schema.party_of(i) for i in range(len(schema.attributes))]
+        crossing = [way for way in ways if way > 1]
+        out["tvd_across_parties"] = by_way(tvd(truth, made, schema.sizes, crossing, marginals, seed, owners))
+    return out
+
+
+def by_way(means: dict[int, float]) -> dict[str, float]:
+    """Means with the text keys that JSON has."""
+    return {str(way): mean for way, mean in means.items()}
+
+
+def read_real(sources: Sequence[Any], id: str, schema: Schema) -> npt.NDArray[np.uint16]:
+    """Joined codes of all attributes, whichever table holds them [shape=(d, n), uint16]."""
+    tables, names, found = [], [], []
+    for i, source in enumerate(sources):
+        names.append(name_of(source, f"real table {i + 1}"))
+        table = read_arrow(source)
+        part = [attribute for attribute in schema.attributes if attribute.name in table.column_names]
+        tables.append(encode_arrow(table, id, part, names[-1]))
+        found += [attribute.name for attribute in part]
+    if absent := [name for name in schema.names if name not in found]:
+        raise SchemaError(f"No real table has the column {some(absent)} of the schema; give all parties' tables.")
+    if len(set(found)) < len(found):
+        twice = [name for i, name in enumerate(found) if name in found[:i]]
+        raise SchemaError(f"Two real tables have the column {some(twice)}; give each attribute once.")
+    codes = align(tables, names)
+    return codes[[found.index(name) for name in schema.names]]
+
+
+def name_of(source: Any, default: str) -> str:
+    """What to call a source in errors."""
+    return str(source) if isinstance(source, str | os.PathLike) else default

@@ -45,9 +45,9 @@ ENGINES = ("4 Cycle", "Reciprocating", "Turbo-fan", "Turbo-jet", "Turbo-prop", "
 def flight_schema() -> Schema:
     """What each of the three parties knows about a flight, and the public domains.
 
-    Delays and air time are in minutes, missing for flights that did not fly; distance is in miles. The weather is that of
-    the scheduled hour at the departure airport: degrees Fahrenheit, percent, degrees from north, miles per hour, inches,
-    millibars, miles.
+    Delays and air time are in minutes, missing for flights that did not fly; distance is in miles. The weather is that
+    of the scheduled hour at the departure airport: degrees Fahrenheit, percent, degrees from north, miles per hour,
+    inches, millibars, miles.
     """
     numeric, categorical = Attribute.numeric, Attribute.categorical
     airline = [
@@ -125,7 +125,8 @@ def dates(flown: pa.Table) -> npt.NDArray[np.datetime64]:
     """Local dates of departure [shape=(n,), datetime64[D]]."""
     year, month, day = (flown[column].to_numpy() for column in ("year", "month", "day"))
     months: npt.NDArray[np.datetime64] = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
-    return months.astype("datetime64[D]") + (day - 1)
+    days: npt.NDArray[np.datetime64] = months.astype("datetime64[D]") + (day - 1)
+    return days
 
 
 def weekdays(flown: pa.Table) -> pa.Array:

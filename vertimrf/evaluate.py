@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import PlanError, SchemaError
+from .kernels.contingency import contingency
 from .schema import Schema
 from .table import align, check_columns, encode_arrow, encode_columns, read_arrow, some
 
-__all__ = ["contingency", "evaluate", "random_marginals", "tvd"]
+__all__ = ["evaluate", "random_marginals", "tvd"]
 
 Codes = npt.NDArray[np.integer]
 
@@ -23,31 +24,6 @@ Codes = npt.NDArray[np.integer]
 FEW_CELLS = 1 << 16
 # Up to so many attribute subsets are listed before some are drawn; beyond, they are drawn until distinct.
 LISTED_SUBSETS = 100_000
-
-
-def contingency(codes: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Counts of a marginal.
-
-    Args:
-        codes: attribute-major codes [shape=(d, n), integer].
-        sizes: number of codes of every attribute.
-        attributes: rows of ``codes`` that span the marginal.
-
-    Returns:
-        Record counts [shape=(sizes of the attributes), int64].
-    """
-    shape = tuple(sizes[i] for i in attributes)
-    counts: npt.NDArray[np.int64] = np.bincount(cell_numbers(codes, sizes, attributes), minlength=math.prod(shape))
-    return counts.reshape(shape)
-
-
-def cell_numbers(codes: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Each record's cell of a marginal, row-major [shape=(n,), int64]."""
-    cells = codes[attributes[0]].astype(np.int64)
-    for i in attributes[1:]:
-        cells *= sizes[i]
-        cells += codes[i]
-    return cells
 
 
 def distance(real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> float:

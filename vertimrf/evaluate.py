@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import PlanError, SchemaError
+from .errors import PlanError, SchemaError, TableError
 from .kernels.contingency import contingency
 from .schema import Schema
 from .table import align, check_columns, encode_arrow, encode_columns, read_arrow, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
 
-Codes = npt.NDArray[np.integer]
+Codes = npt.NDArray[np.uint16]
 
 # Marginals with fewer cells than this, or than the records, are counted cell by cell; larger ones record by record.
 FEW_CELLS = 1 << 16
@@ -121,8 +121,8 @@ def tvd(
     """Mean total variation distance between marginals of two tables.
 
     Args:
-        real: codes [shape=(d, n), integer].
-        synthetic: codes [shape=(d, m), integer].
+        real: codes [shape=(d, n), uint16].
+        synthetic: codes [shape=(d, m), uint16].
         sizes: number of codes of each attribute [length d].
         ways: numbers of attributes per marginal.
         marginals, seed, parties: as in :func:`random_marginals`, per way.
@@ -170,6 +170,8 @@ def evaluate(
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
     check_columns(table.column_names, id, schema.attributes, where)
+    if not table.num_rows:
+        raise TableError(f"{where} has no records.")
     made = encode_columns(table, schema.attributes, where)
     out: dict[str, Any] = {
         "tvd": by_way(tvd(truth, made, schema.sizes, ways, marginals, seed)),

@@ -108,14 +108,14 @@ class Attribute:
 
     def _check_values(self, where: str) -> None:
         values = tuple(self.values)
+        if not values:
+            raise SchemaError(f"{where} has no values; list at least one.")
+        kinds = {type(value) for value in values} | ({type(self.other)} if self.other is not None else set())
+        if len(kinds) > 1 or not kinds <= {str, int, bool}:
+            raise SchemaError(f"{where}: values and 'other' must be all text, all whole numbers or all true/false.")
         if self.other is not None and self.other not in values:
             values = (*values, self.other)
         object.__setattr__(self, "values", values)
-        if not values:
-            raise SchemaError(f"{where} has no values; list at least one.")
-        kinds = {type(value) for value in values}
-        if len(kinds) > 1 or not kinds <= {str, int, bool}:
-            raise SchemaError(f"{where}: values must be all text, all whole numbers or all true/false.")
         if len(set(values)) < len(values):
             twice = next(value for i, value in enumerate(values) if value in values[:i])
             raise SchemaError(f"{where} lists the value {twice!r} twice; list it once.")
@@ -213,7 +213,7 @@ class Attribute:
         if not isinstance(data, Mapping):
             raise SchemaError(f"An attribute of the schema is {data!r}; write a name and its values, codes or edges.")
         parts = dict(data)
-        name = parts.get("name", "")
+        name = parts.setdefault("name", "")
         if unknown := sorted(map(str, parts.keys() - set(ATTRIBUTE_KEYS))):
             raise SchemaError(
                 f"Attribute {name!r} has the unknown key {unknown[0]!r}; the keys are {', '.join(ATTRIBUTE_KEYS)}."
@@ -394,7 +394,7 @@ class Schema:
         """
         if not isinstance(data, Mapping):
             raise SchemaError("The schema is not a mapping; write [[party]] sections, or {attribute: size}.")
-        if "party" not in data and data and all(type(size) is int for size in data.values()):
+        if data and all(type(size) is int for size in data.values()):
             return cls.of({"party1": [Attribute.integer(name, size) for name, size in data.items()]})
         if unknown := sorted(map(str, data.keys() - {"party", "public"})):
             raise SchemaError(f"The schema has the unknown key {unknown[0]!r}; its keys are 'public' and 'party'.")
@@ -531,7 +531,11 @@ def infer_attribute(name: str, column: pa.ChunkedArray) -> Attribute:
     """An attribute whose domain is what a column holds."""
     counts: dict[Any, int] = {}
     missing = False
-    for pair in column.value_counts().to_pylist():
+    try:
+        pairs = column.value_counts().to_pylist()
+    except NotImplementedError:
+        raise SchemaError(f"Column {name!r} holds {column.type} cells, not categories; leave it out.") from None
+    for pair in pairs:
         value = pair["values"]
         if value is None or value != value or value in MISSING_TEXT:
             missing = True

@@ -50,10 +50,11 @@ class Table:
     codes: npt.NDArray[np.uint16]
 
     def __post_init__(self) -> None:
-        if self.codes.shape != (len(self.attributes), len(self.digests)) or not self.codes.flags.c_contiguous:
+        shape = (len(self.attributes), len(self.digests))
+        if self.codes.shape != shape or self.codes.dtype != np.uint16 or not self.codes.flags.c_contiguous:
             raise TableError(
-                f"A table of {len(self.attributes)} attributes and {len(self.digests)} records "
-                f"needs C-contiguous codes of that shape, not {self.codes.shape}."
+                f"A table of {shape[0]} attributes and {shape[1]} records needs C-contiguous uint16 codes of that "
+                f"shape, not {self.codes.dtype} of {self.codes.shape}."
             )
 
     @property
@@ -123,9 +124,9 @@ def encode_columns(
     for attribute, row in zip(attributes, codes, strict=True):
         column = table[attribute.name]
         if attribute.kind == "categorical":
-            found = categorical_codes(attribute, column)
+            found = categorical_codes(attribute, column, f"{where}: column {attribute.name!r}")
         else:
-            found = number_codes(attribute, column, where)
+            found = number_codes(attribute, column, f"{where}: column {attribute.name!r}")
         missing = found == MISSING
         if missing.any():
             if not attribute.missing:
@@ -167,10 +168,13 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def by_dictionary(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """A column's distinct values, and per cell the index of its value, or -1 if null [shape=(n,)]."""
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
+        try:
+            column = column.dictionary_encode()
+        except pa.ArrowException:
+            raise SchemaError(f"{where} holds {column.type} cells, which are no categories; leave it out.") from None
     whole = column.unify_dictionaries().combine_chunks()
     chunk = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -184,9 +188,9 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def categorical_codes(attribute: Attribute, column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+def categorical_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
     """Codes of a categorical column, or MISSING or OUTSIDE [shape=(n,)]."""
-    distinct, indices = by_dictionary(column)
+    distinct, indices = by_dictionary(column, where)
     code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
     sample = attribute.values[0]
     other = OUTSIDE if attribute.other is None else code_of[canonical(attribute.other, sample)]
@@ -247,7 +251,7 @@ def read_numbers(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """A column's numbers, NaN where there is none, and which cells are missing; the other NaN are not numbers."""
     if is_text(column.type):
-        distinct, indices = by_dictionary(column)
+        distinct, indices = by_dictionary(column, where)
         texts = distinct.to_pylist()
         values = np.array([*map(parse, texts), np.nan])
         absent = np.array([*(text in MISSING_TEXT for text in texts), True])
@@ -258,7 +262,7 @@ def read_numbers(
         numbers = column.cast(pa.float64(), safe=False).combine_chunks()
     except pa.ArrowException:
         raise SchemaError(
-            f"{where}: column {attribute.name!r} holds {column.type} cells, but the schema says {attribute.kind}; "
+            f"{where} holds {column.type} cells, but the schema says {attribute.kind}; "
             "convert them to numbers, or list the values in the schema."
         ) from None
     values = numbers.to_numpy(zero_copy_only=False)
@@ -285,13 +289,15 @@ def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
         # Frames with gaps hold whole numbers as decimals; gaps are reported below.
         values = pc.fill_null(column, float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
         present = values[~np.isnan(values)]
-        if len(present) and (present != np.floor(present)).any():
+        if (present != np.floor(present)).any() or (np.abs(present) > 2**53).any():
             raise TableError(f"{where}: ids are decimal numbers; use text, whole numbers or UUIDs.")
         column = pa.chunked_array([pa.array(values, pa.int64(), from_pandas=True)])
         kind = column.type
     if pa.types.is_decimal(kind) and kind.scale == 0:
         column = column.cast(pa.string())
         kind = column.type
+    if is_text(kind):
+        column = column.cast(pa.large_string())
     texts = is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     uuids = getattr(kind, "extension_name", "") == "arrow.uuid"
     if not (texts or uuids or pa.types.is_integer(kind) or pa.types.is_null(kind)):
@@ -310,9 +316,7 @@ def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
         return digest_integers(column.to_numpy())
     if uuids:
         return digest_strings(*uuid_text(column))
-    if not pa.types.is_large_binary(kind):
-        column = column.cast(pa.large_binary())
-    array = column.combine_chunks()
+    array = column.cast(pa.large_binary()).combine_chunks()
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     return digest_strings(bounds, np.frombuffer(data, np.uint8))
@@ -404,10 +408,8 @@ def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng:
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
         missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
-        # Missing cells get some valid code, and a null over it below.
+        # Missing cells get some valid code, with a null over it below.
         present = np.where(missing, 0, row).astype(np.int64)
-        if attribute.size == attribute.missing:
-            present[:] = 0
         if attribute.kind == "categorical":
             column = pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
         else:

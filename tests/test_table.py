@@ -231,6 +231,12 @@ def test_declared_values_win_over_missing_marks() -> None:
     assert encode_columns(table, [attribute], "t").tolist() == [[0, 1, 2, 3, 3]]
 
 
+def test_large_whole_numbers_are_exact() -> None:
+    attribute = Attribute.categorical("x", [2**60, 2**60 + 1])
+    for cells in ([2**60 + 1, 2**60], [str(2**60 + 1), str(2**60)]):
+        assert encode_columns(pa.table({"x": cells}), [attribute], "t").tolist() == [[1, 0]]
+
+
 def test_text_categories_keep_their_zeros() -> None:
     attribute = Attribute.categorical("zip", ["007", "7", "7.0"])
     assert encode_columns(pa.table({"zip": ["7", "007", "7.0"]}), [attribute], "t").tolist() == [[1, 0, 2]]
@@ -322,7 +328,7 @@ BAD_TABLES = [
     (cell(x=pd.to_datetime(["2020-01-01"] * 3)), (Attribute.numeric("x", [0, 2]),), SchemaError, "timestamp"),
     (pa.table({"x": ["a"]}), X, TableError, "people has no id column 'id'; its columns are 'x'"),
     (pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["a"] * 6}), X, TableError, "3 records repeat an id"),
-    (pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["a"] * 6}), X, TableError, "(such as u, v)"),
+    (pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["a"] * 6}), X, TableError, "(such as 'u', 'v')"),
     (pa.table({"id": [1, 1], "x": ["a"] * 2}), X, TableError, "1 record repeats an id of an earlier one (such as 1)"),
     (pa.table({"id": [1, *[None] * 4], "x": ["a"] * 5}), X, TableError, "4 records have no id (row 2, 3, 4, ...)"),
     (pa.table({"id": ["u", ""], "x": ["a"] * 2}), X, TableError, "1 record has no id (row 2)"),
@@ -334,6 +340,8 @@ BAD_TABLES = [
     (cell(x=["a"] * 3).slice(3), X, TableError, "people has no records"),
     (pa.table({"id": [1], "x": ["a"]}), (*X, Attribute.integer("id", 5)), SchemaError, "'id' is an attribute"),
     (pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["id", "x", "x"]), X, TableError, "two columns 'x'"),
+    (cell(x=["y\n" * 99] * 3), X, SchemaError, "..., outside the schema, in 3 records"),
+    (pa.table({"id": ["u\nv"] * 2, "x": ["a"] * 2}), X, TableError, r"'u\nv'"),
     (pd.DataFrame({"id": [1, 2], "x": ["a", 5]}), X, TableError, "The DataFrame cannot be read"),
     ([1, 2], X, TableError, "A list is not a table"),
     (None, X, TableError, "A NoneType is not a table"),

@@ -137,9 +137,9 @@ def encode_columns(
             found[missing] = attribute.size - 1
         outside = found == OUTSIDE
         if outside.any():
-            value = column[int(np.argmax(outside))].as_py()
+            value = shown(column[int(np.argmax(outside))])
             raise SchemaError(
-                f"{where}: column {attribute.name!r} holds {value!r}, outside the schema, "
+                f"{where}: column {attribute.name!r} holds {value}, outside the schema, "
                 f"in {records(outside, table, id)}; {remedy(attribute)}."
             )
         row[:] = found
@@ -149,8 +149,15 @@ def encode_columns(
 def records(marked: npt.NDArray[np.bool_], table: pa.Table, id: str | None) -> str:
     """How many records are marked, and the first of them."""
     count, first = int(marked.sum()), int(np.argmax(marked))
-    example = f"row {first + 1}" if id is None else f"id {table[id][first].as_py()!s}"
+    example = f"row {first + 1}" if id is None else f"id {shown(table[id][first])}"
     return f"{count:,} record{'s' if count > 1 else ''} ({'the first is ' if count > 1 else ''}{example})"
+
+
+def shown(cell: pa.Scalar) -> str:
+    """A cell's value for an error: text quoted, at most 60 characters."""
+    value = cell.as_py()
+    text = repr(value) if isinstance(value, str | bytes) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def remedy(attribute: Attribute) -> str:
@@ -214,6 +221,8 @@ def canonical(value: Any, sample: Value) -> str:
     if isinstance(value, str) and not isinstance(sample, str):
         if isinstance(sample, bool):
             return text.lower()
+        if text.removeprefix("-").isdecimal():
+            return str(int(text))
         # Frames turn whole numbers with gaps into decimals: 3.0 is 3.
         number = parse(text)
         return str(int(number)) if number.is_integer() else text
@@ -250,14 +259,10 @@ def read_numbers(
     attribute: Attribute, column: pa.ChunkedArray, where: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """A column's numbers, NaN where there is none, and which cells are missing; the other NaN are not numbers."""
-    if is_text(column.type):
-        distinct, indices = by_dictionary(column, where)
-        texts = distinct.to_pylist()
-        values = np.array([*map(parse, texts), np.nan])
-        absent = np.array([*(text in MISSING_TEXT for text in texts), True])
-        return values[indices], absent[indices]
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if is_text(column.type):
+        return read_texts(column.cast(pa.large_string()))
     try:
         numbers = column.cast(pa.float64(), safe=False).combine_chunks()
     except pa.ArrowException:
@@ -267,6 +272,18 @@ def read_numbers(
         ) from None
     values = numbers.to_numpy(zero_copy_only=False)
     return values, np.isnan(values)
+
+
+def read_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """The numbers of a text column, as :func:`read_numbers`."""
+    column = pc.if_else(pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type)), None, column)
+    absent = column.is_null().to_numpy()
+    try:
+        numbers = column.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        # Some cell is no number; one by one shows which.
+        numbers = np.array([np.nan if text is None else parse(text) for text in column.to_pylist()])
+    return numbers, absent
 
 
 def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
@@ -340,7 +357,7 @@ def check_distinct(digests: npt.NDArray[np.uint64], ids: pa.ChunkedArray, where:
     again = order[1:][digests[order][1:] == digests[order][:-1]]
     if len(again):
         again.sort()
-        examples = list(dict.fromkeys(str(ids[int(row)].as_py()) for row in again[:3]))
+        examples = list(dict.fromkeys(shown(ids[int(row)]) for row in again[:3]))
         raise TableError(
             f"{where}: {len(again):,} record{'s repeat' if len(again) > 1 else ' repeats'} an id of an earlier one "
             f"(such as {', '.join(examples)}); keep one record per id."

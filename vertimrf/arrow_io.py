@@ -97,7 +97,7 @@ def file_kind(path: Path) -> str:
     return kind
 
 
-def open_csv(path: Path, block_size: int = 1 << 24) -> pa.csv.CSVStreamingReader:
+def open_csv(path: Path, block_size: int = 1 << 22) -> pa.csv.CSVStreamingReader:
     """A streaming reader that leaves every cell as text; only cells with nothing between the commas are null."""
 
     def open_with(types: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:

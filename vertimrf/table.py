@@ -474,7 +474,8 @@ def read_chunks(
         yield table
     if not seen:
         raise TableError(f"{path} has no records.")
-    every = np.sort(np.concatenate(seen))
+    every = np.concatenate(seen)
+    every.sort()
     if again := int((every[1:] == every[:-1]).sum()):
         raise TableError(f"{path}, id column {id!r}: {again:,} records repeat an id; keep one record per id.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -366,24 +367,28 @@ def fit(
     *,
     tree: JunctionTree | None = None,
     warm: MarkovRandomField | None = None,
-    entropy: float = 0.01,
-    tolerance: float = 1e-2,
-    iterations: int = 500,
+    entropy: float = 5.0,
+    steps: int = 5,
+    tolerance: float = 0.02,
+    iterations: int = 300,
     max_cells: int = MAX_CELLS,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
     num_threads: int | None = None,
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
-    Maximises  entropy * total * H(p) - sum of (total * p_cell - measured)^2 / (2 sigma^2)  over all distributions p. Its dual
-    is smooth, strictly convex and unconstrained, with one parameter per measured cell:
+    Takes a few proximal steps towards the weighted least squares fit, each the distribution p that minimises
 
-        F(theta) = total * log Z(theta) - <theta, measured> + entropy / 2 * sum sigma^2 theta^2,
-        gradient = expected counts - measured + entropy * sigma^2 * theta,
+        sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || the step before),
 
-    one belief propagation per value and gradient. It is minimised by L-BFGS, preconditioned by the diagonal of its Hessian
-    at independence. ``entropy`` = 1 is the posterior mode under a uniform prior over tables; towards 0 it becomes
-    weighted least squares.
+    starting at independent attributes, or at ``warm``. Few steps shrink what the noise could explain and leave the rest;
+    many converge to least squares (at a rate of 1 / steps, in loss). A step is solved by its dual, which is smooth, strictly
+    convex and unconstrained, with one parameter per measured cell:
+
+        F(theta) = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
+        gradient = expected counts - measured + weight * sigma^2 * theta,
+
+    one belief propagation per value and gradient, minimised by L-BFGS with a diagonal preconditioner.
 
     Args:
         sizes: domain size of every attribute.
@@ -391,11 +396,13 @@ def fit(
         total: record count.
         tree: a junction tree that covers every measurement; default: from their attributes.
         warm: a model to start from, whose parameters of the same marginals are taken over.
-        entropy: weight of the entropy, above zero.
-        tolerance: stop when the gradient, per cell in units of its standard deviation, has fallen to this (root mean square).
-        iterations: most iterations.
+        entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells). The default
+            had the lowest error, or within 2 % of it, on four tables with sigma from 10 to 300.
+        steps: proximal steps.
+        tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square).
+        iterations: most iterations in a step.
         max_cells: largest clique allowed.
-        progress: told iteration and gradient.
+        progress: told step, iteration and gradient as it goes.
         num_threads: threads for the kernels; None leaves the setting as it is.
 
     Raises:
@@ -422,18 +429,28 @@ def fit(
     variance = np.concatenate(
         [np.broadcast_to(np.square(m.sigma), m.values.shape).ravel() for m in measurements] or [np.zeros(0)]
     )
-    theta = np.concatenate([_start(m, warm) for m in measurements] or [np.zeros(0)])
+    reference = _start(sizes, measurements, warm)
+    theta = np.zeros_like(y)
     counts = np.empty_like(y)
+    weight = entropy / float(np.quantile(np.sqrt(variance), 0.9)) if y.size else 1.0
+    pull = weight * variance
 
     def evaluate(theta: Array) -> tuple[float, Array]:
-        shift = layout.load(theta)
+        shift = layout.load(reference + theta)
         log_total = engine.run() + shift
         layout.read(total, counts)
-        pull = entropy * variance * theta
-        return total * log_total - float(theta @ y) + 0.5 * float(pull @ theta), counts - y + pull
+        drawn = pull * theta
+        return total * log_total - float(theta @ y) + 0.5 * float(drawn @ theta), counts - y + drawn
 
     with threads(num_threads):
-        theta = _minimise(evaluate, theta, variance, entropy, total, counts, tolerance, iterations, progress)
+        # The Hessian's diagonal is about the expected counts plus the pull; measured counts stand in for expected ones.
+        scale = 1.0 / (np.maximum(y, 0.5 * np.sqrt(variance)) + pull)
+        for step in range(steps):
+            report = None if progress is None else functools.partial(progress, step)
+            theta = _minimise(evaluate, theta, scale, 1.0 / variance, tolerance, iterations, report)
+            reference = reference + theta
+        theta = reference
+        reference = np.zeros_like(y)
         evaluate(theta)
     loss = 0.5 * float(np.sum((counts - y) ** 2 / variance))
     parameters = [
@@ -443,35 +460,50 @@ def fit(
     return MarkovRandomField(tree, total, parameters, loss)
 
 
-def _start(measurement: Measurement, warm: MarkovRandomField | None) -> Array:
-    if warm is not None:
-        for p in warm.parameters:
-            if p.matches(measurement):
-                return p.theta.ravel()
-    return np.zeros(measurement.values.size)
+def _start(sizes: Sequence[int], measurements: Sequence[Measurement], warm: MarkovRandomField | None) -> Array:
+    """First parameters: the warm model's; for attributes it does not cover, the logs of the best measured one-way marginal."""
+    parts = []
+    covered: set[int] = set()
+    for m in measurements:
+        match = next((p for p in warm.parameters if p.matches(m)), None) if warm is not None else None
+        parts.append(np.zeros(m.values.shape) if match is None else match.theta.copy())
+        if match is not None:
+            covered.update(m.attributes)
+    best: dict[int, tuple[int, float, int, int, Array]] = {}
+    for i, m in enumerate(measurements):
+        variance = np.broadcast_to(np.square(m.sigma), m.values.shape)
+        for axis, a in enumerate(m.attributes):
+            others = tuple(k for k in range(m.values.ndim) if k != axis)
+            margin = m.values.sum(axis=others)
+            spread = np.sqrt(variance.sum(axis=others))
+            bins = m.bins[axis]
+            width = 1.0 if bins is None else np.maximum(np.bincount(bins, minlength=len(margin)), 1)
+            start = np.log(np.maximum(margin, 0.5 * spread) / width)
+            rank = (-len(margin), float(spread.mean()), i, axis, start)
+            if a not in covered and (a not in best or rank[:4] < best[a][:4]):
+                best[a] = rank
+    for _, _, i, axis, start in best.values():
+        shape = [1] * parts[i].ndim
+        shape[axis] = -1
+        parts[i] += (start - start.max()).reshape(shape)
+    return np.concatenate([p.ravel() for p in parts] or [np.zeros(0)])
 
 
 def _minimise(
     evaluate: Callable[[Array], tuple[float, Array]],
     theta: Array,
-    variance: Array,
-    entropy: float,
-    total: float,
-    counts: Array,
+    scale: Array,
+    precision: Array,
     tolerance: float,
     iterations: int,
     progress: Callable[[int, float], None] | None,
     memory: int = 12,
 ) -> Array:
     value, gradient = evaluate(theta)
-    if theta.size == 0:
-        return theta
-    sigma = np.sqrt(variance)
-    scale = 1.0 / (counts + entropy * variance)
     steps: list[Array] = []
     changes: list[Array] = []
-    for iteration in range(iterations):
-        error = math.sqrt(float(np.mean((gradient / sigma) ** 2)))
+    for iteration in range(iterations if theta.size else 0):
+        error = math.sqrt(float(gradient * gradient @ precision) / theta.size)
         if progress:
             progress(iteration, error)
         if error <= tolerance:
@@ -483,6 +515,8 @@ def _minimise(
             weights.append(w)
             direction -= w * c
         direction *= scale
+        if steps:
+            direction *= float(steps[-1] @ changes[-1]) / float(changes[-1] @ (scale * changes[-1]))
         for s, c, w in zip(steps, changes, reversed(weights), strict=True):
             direction += (w - float(c @ direction) / float(s @ c)) * s
         slope = float(direction @ gradient)

@@ -23,9 +23,9 @@ Attributes = tuple[int, ...]
 STREAM, GATHER, ROW = 1.0, 3.0, 40.0
 LARGEST_INNER = 1024
 # Fewest cells of a block of rows that a thread takes at once, and most blocks: fixed, so that results are.
-BLOCK_CELLS, MOST_BLOCKS = 1 << 16, 16
-# Below this many cells all cliques together, starting threads costs more than it gains.
-PARALLEL_CELLS = 1 << 16
+BLOCK_CELLS, MOST_BLOCKS = 1 << 18, 16
+# Below this many cells in a stage, starting threads costs more than it gains, and much more on a busy machine.
+PARALLEL_CELLS = 1 << 19
 
 
 def axis_map(shape: Sequence[int], strides: Sequence[int], size_first: bool = True) -> npt.NDArray[np.int32]:
@@ -198,6 +198,7 @@ class Propagation:
         blocks: list[list[int]] = []
         stages: list[int] = [0]
         order: list[int] = []
+        wide: list[bool] = []
         stage_sums = 0
 
         deepest = max(depth)
@@ -205,6 +206,7 @@ class Propagation:
         plan += [(kernels.DISTRIBUTE, d) for d in range(deepest + 1)]
         for role, d in plan:
             sums = 0
+            stage_cells = 0
             for c in range(count):
                 if depth[c] != d:
                     continue
@@ -239,8 +241,10 @@ class Propagation:
                 row[kernels.P_CHILD1] = len(child_rows)
                 order.append(len(passes))
                 passes.append(row)
+                stage_cells += rows * row[kernels.P_INNER]
             if len(order) > stages[-1]:
                 stages.append(len(order))
+                wide.append(stage_cells >= PARALLEL_CELLS)
             stage_sums = max(stage_sums, sums)
 
         def table(rows: list[list[int]], columns: int) -> npt.NDArray[np.int64]:
@@ -248,6 +252,7 @@ class Propagation:
 
         self._program = (
             np.array(stages, np.int64),
+            np.array(wide, np.bool_),
             np.array(order, np.int64),
             table(passes, kernels.P_COLUMNS),
             table(self._levels, kernels.L_COLUMNS),
@@ -258,7 +263,7 @@ class Propagation:
             table(blocks, 5),
         )
         self._scratch = (np.empty(self._work), np.empty(stage_sums))
-        self._parallel = tree.cells >= PARALLEL_CELLS
+        self._parallel = any(wide)
 
     def run(self) -> float:
         """Calibrate: reads the factors in ``tables``, writes their marginals (each sums to 1); log of the normaliser."""

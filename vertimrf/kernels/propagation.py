@@ -297,11 +297,12 @@ def _finish(info, levels, groups, terms, maps, children, tables, marginals, work
 
 
 @kernel
-def propagate(stages, order, passes, levels, groups, terms, maps, children, blocks, tables, marginals, work, sums):  # type: ignore[no-untyped-def]
+def propagate(stages, wide, order, passes, levels, groups, terms, maps, children, blocks, tables, marginals, work, sums):  # type: ignore[no-untyped-def]
     """Run all passes: collect towards the roots, then distribute; on one thread.
 
     Args:
         stages: begin of each stage in ``order`` [shape=(stages + 1,)]; passes of a stage are independent.
+        wide: which stages are worth several threads [shape=(stages,), bool].
         order: pass indices.
         passes, levels, groups, terms, children: the program [int64; columns as named above].
         maps: index maps [int32].
@@ -340,7 +341,7 @@ def _finish_pass(info, levels, groups, terms, maps, children, blocks, tables, ma
 
 @parallel_kernel
 def propagate_parallel(  # type: ignore[no-untyped-def]
-    stages, order, passes, levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
+    stages, wide, order, passes, levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
 ):
     """As :func:`propagate`, the passes of a stage and the blocks of a pass on several threads; the same bits."""
     marginals[:] = 0.0
@@ -350,14 +351,16 @@ def propagate_parallel(  # type: ignore[no-untyped-def]
         count = stages[s + 1] - begin
         b0 = passes[order[begin], P_BLOCK0]
         b1 = passes[order[stages[s + 1] - 1], P_BLOCK1]
-        if count == 1 and b1 - b0 == 1:
-            p = order[begin]
-            _prepare(passes[p], levels, groups, terms, maps, tables, work)
-            part = sums[blocks[b0, 3] : blocks[b0, 3] + blocks[b0, 4]]
-            _run_rows(passes[p], levels, groups, maps, work, part, blocks[b0, 1], blocks[b0, 2])
-            log_total += _finish_pass(
-                passes[p], levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
-            )
+        if not wide[s]:
+            for i in range(begin, stages[s + 1]):
+                p = order[i]
+                _prepare(passes[p], levels, groups, terms, maps, tables, work)
+                for b in range(passes[p, P_BLOCK0], passes[p, P_BLOCK1]):
+                    part = sums[blocks[b, 3] : blocks[b, 3] + blocks[b, 4]]
+                    _run_rows(passes[p], levels, groups, maps, work, part, blocks[b, 1], blocks[b, 2])
+                log_total += _finish_pass(
+                    passes[p], levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
+                )
             continue
         for i in prange(count):
             _prepare(passes[order[begin + i]], levels, groups, terms, maps, tables, work)

@@ -1,0 +1,497 @@
+"""LocEnc: a party's records in, noisy sketches of who holds which value out (VertiMRF, phase 2).
+
+Two encoders over the same hash. :class:`SketchEncoder` is the product's: each key belongs to one scheduled pair of attributes of two
+different parties, and a record touches two sketches per key. :class:`SharedKeyEncoder` is the published one (VertiMRF, Algorithm 3):
+all attributes under every key; its privacy is that of the exact accountant, not of the paper's Theorem 4, and it serves reproduction.
+
+Both stream: ``update`` with chunks of any size, in any order and on any number of threads, ``merge`` partial encoders by maximum, and
+``result`` once, which joins phantoms from the operating system's entropy, floor and ceiling. The levels are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from .errors import MessageError, PlanError, PrivacyError, TableError
+from .kernels.digest import digest_fixed, digest_integers
+from .kernels.geometric import encode_rows, encode_shared, group_by_value, hazards
+from .kernels.jit import threads
+from .kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
+
+__all__ = ["ENCODING_VERSION", "ScheduledPair", "SharedKeyEncoder", "SharedKeyPlan", "SketchEncoder", "SketchPlan", "record_digests"]
+
+# Names the hash and the layout of the published levels; the golden fingerprint of the tests belongs to it.
+ENCODING_VERSION = 1
+# Keys of a pair are cut into blocks of at most this many, each with its own streams. Part of the hash: changing it changes levels.
+BLOCK_KEYS = 1 << 16
+HIGHEST_CEILING = 40
+# A row's final minimum is guessed so that the chance of having to start again is about exp(-GUESS_MARGIN).
+GUESS_MARGIN = 4.0
+PHANTOM_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class ScheduledPair:
+    """Keys under which one group of each of two parties is sketched.
+
+    Attributes:
+        left, right: the groups (attributes), at two different parties, numbered as the plan numbers them.
+        keys: hash keys of this pair.
+        left_bins, right_bins: values published per key on either side.
+    """
+
+    left: int
+    right: int
+    keys: int
+    left_bins: int
+    right_bins: int
+
+
+@dataclass(frozen=True)
+class SketchPlan:
+    """Public parameters of the scheduled-pair sketches; the hash's parameter gamma is 1.
+
+    Attributes:
+        phantoms: phantom draws joined into each sketch (k_p).
+        floor, ceiling: published levels lie within; level 1 is the lowest a draw can have.
+        pairs: the key schedule, in publishing order.
+
+    Raises:
+        PlanError: parameters that no sketch can have.
+    """
+
+    phantoms: int
+    floor: int
+    ceiling: int
+    pairs: tuple[ScheduledPair, ...]
+
+    def __post_init__(self) -> None:
+        _check_levels(self.phantoms, self.floor, self.ceiling)
+        sizes: dict[int, int] = {}
+        for number, pair in enumerate(self.pairs):
+            where = f"Scheduled pair {number} (groups {pair.left} and {pair.right})"
+            if pair.left == pair.right:
+                raise PlanError(f"{where} needs two different groups.")
+            _check_keys(where, pair.keys)
+            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+                _check_size(f"{where}, group {group}", bins)
+                if sizes.setdefault(group, bins) != bins:
+                    raise PlanError(f"{where} gives group {group} {bins} values, an earlier pair {sizes[group]}; a group has one size.")
+
+
+@dataclass(frozen=True)
+class SharedKeyPlan:
+    """Public parameters of the published encoder's sketches.
+
+    Attributes:
+        phantoms, floor, ceiling: as in :class:`SketchPlan`.
+        keys: hash keys (t), shared by all attributes.
+        sizes: number of values of every attribute, of all parties.
+
+    Raises:
+        PlanError: parameters that no sketch can have.
+    """
+
+    phantoms: int
+    floor: int
+    ceiling: int
+    keys: int
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check_levels(self.phantoms, self.floor, self.ceiling)
+        _check_keys("The plan", self.keys)
+        for attribute, size in enumerate(self.sizes):
+            _check_size(f"Attribute {attribute}", size)
+
+
+def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
+    if phantoms < 1:
+        raise PlanError(f"Sketches need at least 1 phantom, not {phantoms}; without phantoms they are not private.")
+    if not 0 <= floor < ceiling <= HIGHEST_CEILING:
+        raise PlanError(f"Levels must satisfy 0 <= floor < ceiling <= {HIGHEST_CEILING}, not floor {floor} and ceiling {ceiling}.")
+
+
+def _check_keys(where: str, keys: int) -> None:
+    if not 1 <= keys <= 1 << 31:
+        raise PlanError(f"{where} has {keys} keys; it needs at least 1 and at most 2^31.")
+
+
+def _check_size(where: str, size: int) -> None:
+    if not 1 <= size <= 1 << 16:
+        raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Consecutive keys of one sketch table: ``number`` names their streams, ``first`` is their offset within the table's keys."""
+
+    number: int
+    first: int
+    keys: int
+
+
+@dataclass(frozen=True)
+class _Sketches:
+    """One published table: values of column ``column`` x keys, value-major at ``offset`` of the flat state."""
+
+    column: int
+    size: int
+    keys: int
+    offset: int
+    blocks: tuple[_Block, ...]
+
+
+def _cut(keys: int, number: int) -> tuple[_Block, ...]:
+    """Near-equal blocks of at most BLOCK_KEYS keys, numbered from ``number``."""
+    pieces = -(-keys // BLOCK_KEYS)
+    edges = [keys * i // pieces for i in range(pieces + 1)]
+    return tuple(_Block(number + i, edges[i], edges[i + 1] - edges[i]) for i in range(pieces))
+
+
+class _Encoder:
+    """What both encoders share: checking chunks, merging, phantoms, and the once-only result."""
+
+    def __init__(
+        self,
+        plan: SketchPlan | SharedKeyPlan,
+        attributes: Sequence[int],
+        secret: bytes,
+        sizes: Sequence[int],
+        sketches: Sequence[_Sketches],
+        num_threads: int | None,
+    ) -> None:
+        if len(secret) != 32:
+            raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; derive it with vertimrf.secret.derive.")
+        if len(set(attributes)) != len(attributes):
+            raise PlanError(f"The party's attributes {list(attributes)} repeat one; name each once.")
+        purpose = type(self).__name__.encode()[:16]
+        key = hashlib.blake2b(secret, digest_size=16, person=purpose).digest()
+        self._key = tuple(np.frombuffer(key, "<u8").astype(np.uint64))
+        identity = repr((ENCODING_VERSION, purpose, asdict(plan), tuple(attributes))).encode()
+        self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
+        self._plan = plan
+        self._attributes = tuple(attributes)
+        self._sizes = tuple(sizes)
+        self._sketches = tuple(sketches)
+        self._num_threads = num_threads
+        self._start, self._per_length = hazards(plan.ceiling)
+        self._base = max(plan.floor, 1)
+        self._state = np.full(sum(s.size * s.keys for s in sketches), self._base, np.uint8)
+        # A lower bound of every row of every block, and the records seen per value, for the next guess of where to stop.
+        self._minima = [[np.full(s.size, self._base, np.uint8) for _ in s.blocks] for s in sketches]
+        self._counts = [np.zeros(size, np.int64) for size in sizes]
+        self._spent = False
+
+    def update(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]) -> None:
+        """Take in a chunk of records.
+
+        Args:
+            digests: 64-bit digests of the record ids, from :func:`record_digests` or a table [shape=(n,), uint64].
+            codes: values, attribute-major, in the order of the encoder's attributes [shape=(d, n), integers].
+
+        Raises:
+            TableError: arrays of other shapes or dtypes, or a code outside its attribute's domain.
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        digests, codes = self._checked(digests, codes)
+        if digests.size and self._sketches:
+            with threads(self._num_threads):
+                self._encode(digests, codes)
+
+    def merge(self, other: _Encoder) -> None:
+        """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
+
+        Raises:
+            PlanError: the other encoder belongs to another plan, party or secret.
+            PrivacyError: either encoder's result has been taken.
+        """
+        if type(other) is not type(self) or other._identity != self._identity:
+            raise PlanError("Only encoders of the same plan, attributes and secret can be merged.")
+        if other is self:
+            raise PlanError("An encoder cannot be merged with itself.")
+        self._check_unspent()
+        other._check_unspent()
+        self._merge_levels(other._state)
+        for mine, theirs in zip(self._counts, other._counts, strict=True):
+            mine += theirs
+        other._spent = True
+
+    def state(self) -> bytes:
+        """The partial sketches without phantoms, for another process of the same party to merge.
+
+        It protects nobody: whoever holds it and the secret can test records for membership. Keep it like the table itself.
+
+        Raises:
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        return self._identity + b"".join(c.astype("<i8").tobytes() for c in self._counts) + self._state.tobytes()
+
+    def merge_state(self, state: bytes) -> None:
+        """Take over another process's :meth:`state`, of the same plan, attributes and secret.
+
+        Raises:
+            MessageError: the bytes are no such state.
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        bounds = [len(self._identity)]
+        for count in self._counts:
+            bounds.append(bounds[-1] + 8 * count.size)
+        if state[: bounds[0]] != self._identity or len(state) != bounds[-1] + self._state.size:
+            raise MessageError("These bytes are not an encoder's state of the same plan, attributes and secret.")
+        levels = np.frombuffer(state, np.uint8, offset=bounds[-1])
+        if levels.size and not self._base <= int(levels.min()) <= int(levels.max()) <= self._plan.ceiling:
+            raise MessageError("The encoder's state holds levels outside the plan's floor and ceiling: it is damaged.")
+        self._merge_levels(levels)
+        for count, begin in zip(self._counts, bounds, strict=False):
+            count += np.frombuffer(state, "<i8", count.size, begin)
+
+    def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Join the phantoms and hand out the levels to publish; once, because a second set of phantoms would peel off the first.
+
+        Args:
+            entropy: gives that many unpredictable bytes. Anything but the operating system's makes the result not private.
+
+        Returns:
+            One table per sketched attribute, in publishing order [shape=(values, keys), uint8], levels within floor and ceiling.
+
+        Raises:
+            PrivacyError: the result has been taken before.
+        """
+        self._check_unspent()
+        self._spent = True
+        state, self._state = self._state, np.empty(0, np.uint8)
+        thresholds = phantom_thresholds(self._plan.phantoms, self._plan.floor, self._plan.ceiling)
+        table = phantom_table(thresholds, self._plan.floor)
+        for begin in range(0, state.size, PHANTOM_CHUNK):
+            levels = state[begin : begin + PHANTOM_CHUNK]
+            words = np.frombuffer(bytearray(entropy(2 * levels.size)), np.uint16)
+            unsettled = raise_by_phantoms(levels, words, table)
+            more = np.frombuffer(bytearray(entropy(8 * unsettled)), np.uint64)
+            raise_unsettled(levels, words, table, more, thresholds, self._plan.floor)
+        return tuple(state[s.offset : s.offset + s.size * s.keys].reshape(s.size, s.keys) for s in self._sketches)
+
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+        raise NotImplementedError
+
+    def _check_unspent(self) -> None:
+        if self._spent:
+            raise PrivacyError(
+                "This encoder's result has been taken (or merged into another encoder): its hashes may be published once. "
+                "Make a new plan, and with it new hashes, for another release."
+            )
+
+    def _merge_levels(self, levels: npt.NDArray[np.uint8]) -> None:
+        np.maximum(self._state, levels, out=self._state)
+
+    def _checked(
+        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+        digests, codes = np.asarray(digests), np.asarray(codes)
+        if digests.dtype != np.uint64 or digests.ndim != 1:
+            raise TableError(
+                f"Record digests must be one row of uint64, not {digests.ndim}-dimensional {digests.dtype}; "
+                "make them from ids with vertimrf.encode.record_digests."
+            )
+        if codes.ndim != 2 or codes.dtype.kind not in "iu":
+            raise TableError(
+                f"Codes must be a two-dimensional integer array, one row per attribute, not {codes.ndim}-dimensional {codes.dtype}."
+            )
+        if codes.shape != (len(self._sizes), digests.size):
+            raise TableError(
+                f"Codes have shape {codes.shape}, but the encoder's {len(self._sizes)} attributes and the {digests.size} digests "
+                f"ask for {(len(self._sizes), digests.size)}: one row per attribute, one column per record."
+            )
+        for attribute, size, row in zip(self._attributes, self._sizes, codes, strict=True):
+            if row.size and not 0 <= int(row.min()) <= int(row.max()) < size:
+                bad = int(np.flatnonzero((row < 0) | (row >= size))[0])
+                raise TableError(
+                    f"Attribute {attribute} holds code {int(row[bad])} in record {bad} of the chunk, outside its domain 0..{size - 1}; "
+                    "correct the record, or widen the domain in the schema and plan again."
+                )
+        return np.require(digests, None, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
+
+    def _stops(self, column: int, keys: int) -> npt.NDArray[np.int64]:
+        """Per value, the level that all ``keys`` sketches of its row will probably have reached, after the records counted so far."""
+        ratio = np.maximum(self._counts[column] / (math.log(keys) + GUESS_MARGIN), 1.0)
+        return np.clip(np.log2(ratio).astype(np.int64), self._base, self._plan.ceiling - 1)
+
+
+class SketchEncoder(_Encoder):
+    """Sketches of one party under the scheduled pairs that it takes part in.
+
+    Args:
+        plan: the public sketch parameters.
+        attributes: this party's groups, by the plan's numbers; the rows of the codes. Pairs without one of them are skipped.
+        secret: 32 bytes derived from the parties' shared secret and the plan. Both parties of a pair must have the same.
+        num_threads: threads for the kernels; None leaves the setting as it is.
+
+    ``result()`` gives one table per scheduled pair of this party, in schedule order.
+
+    Raises:
+        PlanError: attributes that repeat, that the plan does not schedule, or that are both sides of a pair.
+        PrivacyError: a secret that is not 32 bytes.
+    """
+
+    def __init__(
+        self, plan: SketchPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
+    ) -> None:
+        column = {attribute: i for i, attribute in enumerate(attributes)}
+        sizes: dict[int, int] = {}
+        sketches = []
+        block = offset = 0
+        for number, pair in enumerate(plan.pairs):
+            blocks = _cut(pair.keys, block)
+            block += len(blocks)
+            if pair.left in column and pair.right in column:
+                raise PlanError(f"Scheduled pair {number} joins groups {pair.left} and {pair.right} of one party; it needs two parties.")
+            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+                if group in column:
+                    sizes[group] = bins
+                    sketches.append(_Sketches(column[group], bins, pair.keys, offset, blocks))
+                    offset += bins * pair.keys
+        for attribute in attributes:
+            if attribute not in sizes:
+                raise PlanError(f"No scheduled pair has group {attribute}; leave it out of the encoder.")
+        super().__init__(plan, attributes, secret, [sizes[a] for a in attributes], sketches, num_threads)
+
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+        workers = numba.get_num_threads()
+        for column, size in enumerate(self._sizes):
+            grouped, starts = group_by_value(digests, codes[column], size, workers)
+            counts = np.diff(starts)
+            self._counts[column] += counts
+            tasks, minima = [], []
+            for sketches, known in zip(self._sketches, self._minima, strict=True):
+                if sketches.column != column:
+                    continue
+                for block, low in zip(sketches.blocks, known, strict=True):
+                    task = np.empty((size, 6), np.int64)
+                    task[:, 0], task[:, 1] = starts[:-1], starts[1:]
+                    task[:, 2], task[:, 3] = block.number, block.keys
+                    task[:, 4] = sketches.offset + np.arange(size) * sketches.keys + block.first
+                    task[:, 5] = self._stops(column, block.keys)
+                    tasks.append(task)
+                    minima.append(low)
+            table, low = np.concatenate(tasks), np.concatenate(minima)
+            order, shares = _deal(_cost(table, low), workers)
+            low = low[order]
+            encode_rows(*self._key, grouped, table[order], shares, self._start, self._per_length, self._state, low)
+            back = np.empty_like(low)
+            back[order] = low
+            for known, now in zip(minima, np.split(back, len(minima)), strict=True):
+                known[:] = now
+
+
+class SharedKeyEncoder(_Encoder):
+    """Sketches of one party's attributes under keys that all attributes share, as published (VertiMRF, Algorithms 1 and 3).
+
+    Args:
+        plan: the public sketch parameters.
+        attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the codes.
+        secret: 32 bytes derived from the parties' shared secret and the plan, the same at every party.
+        num_threads: threads for the kernels; None leaves the setting as it is.
+
+    ``result()`` gives one table per attribute, in the order of ``attributes``.
+
+    Raises:
+        PlanError: attributes that repeat or that the plan does not have.
+        PrivacyError: a secret that is not 32 bytes.
+    """
+
+    def __init__(
+        self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
+    ) -> None:
+        for attribute in attributes:
+            if not 0 <= attribute < len(plan.sizes):
+                raise PlanError(f"The plan has attributes 0 to {len(plan.sizes) - 1}, not {attribute}.")
+        sizes = [plan.sizes[a] for a in attributes]
+        blocks = _cut(plan.keys, 0)
+        offsets = np.cumsum([0, *sizes]) * plan.keys
+        sketches = [_Sketches(i, size, plan.keys, int(offsets[i]), blocks) for i, size in enumerate(sizes)]
+        super().__init__(plan, attributes, secret, sizes, sketches, num_threads)
+
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+        for column, size in enumerate(self._sizes):
+            self._counts[column] += np.bincount(codes[column], minlength=size)
+        first_row = np.cumsum([0, *self._sizes])
+        keys = self._sketches[0].keys
+        state = self._state.reshape(int(first_row[-1]), keys)
+        for number, block in enumerate(self._sketches[0].blocks):
+            minima = np.concatenate([known[number] for known in self._minima])
+            guess = np.concatenate([self._stops(column, block.keys) for column in range(len(self._sizes))])
+            rows = state[:, block.first : block.first + block.keys]
+            stops = np.maximum(minima, guess).astype(np.uint8)
+            while True:
+                tables = np.repeat(np.ascontiguousarray(rows)[None], numba.get_num_threads(), axis=0)
+                encode_shared(*self._key, digests, codes, first_row[:-1], stops, block.number, self._start, self._per_length, tables)
+                np.max(tables, axis=0, out=rows)
+                # Only a row whose smallest level fell short of the guess may lack something: its records go again.
+                low = np.where(stops > minima, rows.min(axis=1), minima)
+                minima = np.maximum(minima, np.minimum(low, stops))
+                short = low < stops
+                if not short.any():
+                    break
+                stops = np.where(short, low, self._plan.ceiling).astype(np.uint8)
+                minima = np.minimum(minima, stops)
+            for column in range(len(self._sizes)):
+                self._minima[column][number][:] = rows[first_row[column] : first_row[column + 1]].min(axis=1)
+
+
+def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Relative time of each row's task: one word per record, about three times that per event, and the row itself."""
+    records = tasks[:, 1] - tasks[:, 0]
+    keys = tasks[:, 3]
+    events = keys * 2.0 ** -np.maximum(tasks[:, 5], minima)
+    return records * (1.0 + 3.0 * events) + keys / 50.0
+
+
+def _deal(cost: npt.NDArray[np.float64], workers: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Deal tasks to workers, the longest first, each to the least loaded.
+
+    Returns:
+        Task order [shape=(t,)] and each worker's share of it [shape=(workers + 1,)].
+    """
+    hands: list[list[int]] = [[] for _ in range(workers)]
+    load = [0.0] * workers
+    for task in np.argsort(-cost, kind="stable").tolist():
+        w = load.index(min(load))
+        hands[w].append(task)
+        load[w] += float(cost[task])
+    order = np.array([task for hand in hands for task in hand], np.int64)
+    return order, np.cumsum([0, *map(len, hands)])
+
+
+def record_digests(ids: npt.NDArray) -> npt.NDArray[np.uint64]:
+    """64-bit digests of record ids; a whole number has the digest of its decimal text, so 42 meets "42".
+
+    Args:
+        ids: integers, or fixed-width NumPy strings or bytes [shape=(n,)].
+
+    Returns:
+        [shape=(n,), uint64]
+
+    Raises:
+        TableError: ids of another kind.
+    """
+    ids = np.asarray(ids)
+    if ids.ndim != 1:
+        raise TableError(f"Record ids must be one row, not {ids.ndim}-dimensional.")
+    if ids.dtype.kind in "iu":
+        return digest_integers(ids)
+    if ids.dtype.kind in "SU":
+        return digest_fixed(ids)
+    raise TableError(
+        f"Record ids must be integers or strings, not {ids.dtype}; convert them, e.g. ids.astype(str), or read them as an Arrow column."
+    )

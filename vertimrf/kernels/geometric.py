@@ -1,0 +1,342 @@
+"""The geometric hash, event by event: max over records of their levels under many keys, without hashing every pair.
+
+Under one key a record's level H has P(H <= l) = F(l) = 1 - 2^-l, clipped at the ceiling. Give every key the hazard axis
+[0, inf): a unit-rate Poisson process on it has no point below h(l) = -ln F(l) with probability F(l), so "the level is the one
+whose interval [h(l), h(l-1)) holds the first point" has exactly that law, and the keys are independent. For a block of K keys
+order the axes by level, highest first, and within a level by key: one Poisson process runs through all of them, and a record's
+exponential gaps jump from event to event. A sketch row whose smallest level is s needs the points below K h(s) alone: the rest
+cannot raise it. A stream with no such point, nearly all of them, costs one keyed word and one comparison.
+
+The j-th gap is -ln of the j-th keyed word (``prf``), a function of the secret, the record and the block only, so parties,
+chunks, threads and record orders agree. All arithmetic is exact integer or IEEE double, written out here rather than left to a
+platform's libm: levels are the same on every machine. Gaps are exact to 2^-53, with steps of 2^-64 near zero.
+
+Axes: n = records, d = attributes, k = keys of a block, r = sketch rows (values), t = tasks, l = levels.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from .jit import kernel, parallel_kernel
+from .prf import fill_words, tail
+
+__all__ = ["encode_rows", "encode_shared", "group_by_value", "hazards"]
+
+# Records per tile: the work arrays of a tile stay in the first-level cache.
+TILE = 512
+LN2 = 0.6931471805599453
+# 2^-64, and the high bits of sqrt(1/2) as a double.
+UNIT = 1.0 / 18446744073709551616.0
+SQRT_HALF = np.int64(0x3FE6A09E00000000)
+# 2 artanh(s) / s as a polynomial in s^2; the remainder at s = (1 - sqrt(1/2)) / (1 + sqrt(1/2)) is below 2^-55.
+C0, C1, C2, C3, C4, C5, C6, C7, C8, C9 = (2.0 / (2 * k + 1) for k in range(10))
+LEVEL_SHIFT = 20
+BELOW = 1 << 30
+
+
+def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Where each level's interval of the hazard axis starts, and the reciprocal of its length.
+
+    Args:
+        ceiling: highest level; its interval takes in all levels above.
+
+    Returns:
+        ``start`` and ``per_length`` [shape=(ceiling + 1,), float64]: level l >= 1 is [start[l], start[l] + 1 / per_length[l]), with
+        start[l] = -ln(1 - 2^-l) below the ceiling and 0 at it. Correctly rounded, so the same on every platform.
+    """
+    with localcontext() as context:
+        context.prec = 60
+        exact = [-(1 - Decimal(2) ** -level).ln() for level in range(1, ceiling)] + [Decimal(0)]
+        start = [math.inf] + [float(x) for x in exact]
+        # Level 1 is never walked through (every sketch of a record starts there): its interval is unbounded.
+        per_length = [0.0, 0.0] + [float(1 / (above - x)) for above, x in zip(exact[:-1], exact[1:], strict=True)]
+    return np.array(start[: ceiling + 1]), np.array(per_length[: ceiling + 1])
+
+
+@parallel_kernel
+def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def]
+    """Counting sort of the records by value.
+
+    Args:
+        digests: [shape=(n,), uint64].
+        codes: values below ``size`` [shape=(n,), uint16].
+        size: number of values.
+        slices: into how many pieces to cut the records, for the threads.
+
+    Returns:
+        The digests grouped by value [shape=(n,), uint64], and where each value's group starts [shape=(size + 1,), int64].
+    """
+    n = digests.size
+    position = np.zeros((slices, size), np.int64)
+    for s in prange(slices):
+        count = np.zeros(size, np.int64)
+        for i in range(n * s // slices, n * (s + 1) // slices):
+            count[codes[i]] += 1
+        position[s] = count
+    starts = np.empty(size + 1, np.int64)
+    total = 0
+    for v in range(size):
+        starts[v] = total
+        for s in range(slices):
+            held = position[s, v]
+            position[s, v] = total
+            total += held
+    starts[size] = total
+    grouped = np.empty(n, np.uint64)
+    for s in prange(slices):
+        into = position[s].copy()
+        for i in range(n * s // slices, n * (s + 1) // slices):
+            v = codes[i]
+            grouped[into[v]] = digests[i]
+            into[v] += 1
+    return grouped, starts
+
+
+@kernel
+def advance(words, count, per_key, position, fraction, rest):  # type: ignore[no-untyped-def]
+    """Move each stream one exponential gap along the hazard axis: position += -ln(word / 2^64) * per_key.
+
+    Args:
+        words: keyed words [shape=(at least count,), uint64].
+        per_key: 1 / number of keys.
+        position: [shape=(at least count,), float64], updated.
+        fraction, rest: work arrays of the same shape.
+    """
+    for a in range(count):
+        fraction[a] = np.float64(words[a] | np.uint64(1)) * UNIT
+        rest[a] = np.float64(~words[a]) * UNIT
+    bits = fraction.view(np.int64)
+    for a in range(count):
+        # fraction = g * 2^octave with g in [sqrt(1/2), sqrt(2)); -ln g = 2 artanh((1 - g) / (1 + g)). In the top octave
+        # 1 - g comes from the word's complement, which keeps tiny gaps exact.
+        octave = (bits[a] - SQRT_HALF) >> 52
+        bits[a] -= octave << 52
+        g = fraction[a]
+        short = rest[a] if octave == 0 else 1.0 - g
+        s = short / (1.0 + g)
+        z = s * s
+        z2 = z * z
+        z4 = z2 * z2
+        low = (C0 + C1 * z) + z2 * (C2 + C3 * z)
+        high = ((C4 + C5 * z) + z2 * (C6 + C7 * z)) + z4 * (C8 + C9 * z)
+        position[a] += (s * (low + z4 * high) - np.float64(octave) * LN2) * per_key
+
+
+@kernel
+def locate(position, count, start, per_length, keys, place):  # type: ignore[no-untyped-def]
+    """Level and key of each point of the hazard axis, packed as level << LEVEL_SHIFT | key.
+
+    h(l) is just above 2^-l, so the binary exponent of a position names its level, except in the sliver from 2^-l to h(l), which
+    belongs to level l + 1 and is marked with BELOW.
+    """
+    bits = position.view(np.int64)
+    ceiling = start.size - 1
+    for a in range(count):
+        level = min(1023 - (bits[a] >> 52), ceiling)
+        along = (position[a] - start[level]) * per_length[level]
+        key = max(min(np.int64(along * keys), keys - 1), 0)
+        place[a] = key | (level << LEVEL_SHIFT) | (BELOW if along < 0.0 else 0)
+
+
+@kernel(inline="always")
+def sliver(x, start, per_length, keys, mark):  # type: ignore[no-untyped-def]
+    """Level and key of a point that :func:`locate` marked with BELOW."""
+    level = ((mark & (BELOW - 1)) >> LEVEL_SHIFT) + 1
+    return level, min(np.int64((x - start[level]) * per_length[level] * keys), keys - 1)
+
+
+@kernel(inline="always")
+def quiet_below(bound, keys):  # type: ignore[no-untyped-def]
+    """First words below this have no point under ``bound``; on the safe side of rounding."""
+    return np.uint64(np.exp(-bound * keys) * (1.0 - 1e-9) * 18446744073709551616.0)
+
+
+@kernel
+def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):  # type: ignore[no-untyped-def]
+    """Raise one sketch row to every level above ``stop`` that these records reach.
+
+    Args:
+        k0, k1: secret key [uint64].
+        digests: the records that hold the row's value [shape=(n,), uint64].
+        block: number of the key block.
+        stop: levels up to this one are skipped.
+        row: sketch row [shape=(k,), uint8], updated.
+        start, per_length: from :func:`hazards`.
+        work, real: work arrays [shape=(3, TILE), uint64] and [shape=(3, TILE), float64].
+    """
+    keys = row.size
+    per_key = 1.0 / keys
+    bound = start[stop]
+    quiet = quiet_below(bound, keys)
+    digest = work[0]
+    word = work[1]
+    place = work[2].view(np.int64)
+    position = real[0]
+    for first in range(0, digests.size, TILE):
+        count = min(TILE, digests.size - first)
+        tile = digests[first : first + count]
+        fill_words(k0, k1, tile, count, tail(block, 0), word)
+        kept = 0
+        for a in range(count):
+            u = word[a]
+            word[kept] = u
+            digest[kept] = tile[a]
+            kept += u >= quiet
+        count = kept
+        for a in range(count):
+            position[a] = 0.0
+        counter = 0
+        while count > 0:
+            advance(word, count, per_key, position, real[1], real[2])
+            locate(position, count, start, per_length, keys, place)
+            kept = 0
+            for a in range(count):
+                x = position[a]
+                position[kept] = x
+                digest[kept] = digest[a]
+                place[kept] = place[a]
+                kept += x < bound
+            count = kept
+            for a in range(count):
+                at = place[a]
+                level = at >> LEVEL_SHIFT
+                key = at & ((1 << LEVEL_SHIFT) - 1)
+                if at >= BELOW:
+                    level, key = sliver(position[a], start, per_length, keys, at)
+                if row[key] < level:
+                    row[key] = level
+            counter += 1
+            fill_words(k0, k1, digest, count, tail(block, counter), word)
+
+
+@kernel
+def smallest(row):  # type: ignore[no-untyped-def]
+    """Smallest level of a row."""
+    low = row[0]
+    for level in row:
+        low = min(low, level)
+    return low
+
+
+@parallel_kernel
+def encode_rows(k0, k1, digests, tasks, shares, start, per_length, state, minima):  # type: ignore[no-untyped-def]
+    """Raise sketch rows, each by the records that hold its value (scheduled pairs).
+
+    A task stops at its guess of the row's final minimum, and starts again from the true one should the guess have been too high:
+    afterwards every level of the row is that of all its records, whatever was guessed.
+
+    Args:
+        k0, k1: secret key [uint64].
+        digests: records, grouped by value [shape=(n,), uint64].
+        tasks: first record, past-the-last record, key block, keys, offset of the row in ``state``, guessed stop level
+            [shape=(t, 6), int64].
+        shares: tasks ``shares[w]`` to ``shares[w + 1]`` belong to worker w [shape=(workers + 1,), int64].
+        start, per_length: from :func:`hazards`.
+        state: all sketch rows [flat, uint8], updated.
+        minima: a lower bound of each task's row, exact after it [shape=(t,), uint8], updated.
+    """
+    for w in prange(shares.size - 1):
+        work = np.empty((3, TILE), np.uint64)
+        real = np.empty((3, TILE), np.float64)
+        for t in range(shares[w], shares[w + 1]):
+            records = digests[tasks[t, 0] : tasks[t, 1]]
+            row = state[tasks[t, 4] : tasks[t, 4] + tasks[t, 3]]
+            stop = max(np.int64(tasks[t, 5]), np.int64(minima[t]))
+            if records.size == 0 or minima[t] >= start.size - 1:
+                continue
+            raise_row(k0, k1, records, tasks[t, 2], stop, row, start, per_length, work, real)
+            low = np.int64(minima[t])
+            if stop > low:
+                low = np.int64(smallest(row))
+                if low < stop:
+                    raise_row(k0, k1, records, tasks[t, 2], low, row, start, per_length, work, real)
+                    low = np.int64(smallest(row))
+            minima[t] = low
+
+
+@parallel_kernel
+def encode_shared(k0, k1, digests, codes, first_row, stops, block, start, per_length, tables):  # type: ignore[no-untyped-def]
+    """Raise the sketch rows of several attributes that share their keys (the published encoder: VertiMRF, Algorithm 3).
+
+    A record has the same level under a key in all its attributes. Workers take slices of the records and write their own tables.
+
+    Args:
+        k0, k1: secret key [uint64].
+        digests: [shape=(n,), uint64].
+        codes: [shape=(d, n), uint16].
+        first_row: row of each attribute's value 0 [shape=(d,), int64].
+        stops: levels up to this one are skipped, per row [shape=(r,), uint8].
+        block: number of the key block.
+        start, per_length: from :func:`hazards`.
+        tables: one table per worker [shape=(workers, r, k), uint8], updated.
+    """
+    workers, _, keys = tables.shape
+    n = digests.size
+    attributes = first_row.size
+    per_key = 1.0 / keys
+    quiet = np.empty(start.size, np.uint64)
+    for level in range(start.size):
+        quiet[level] = quiet_below(start[level], keys)
+    for w in prange(workers):
+        table = tables[w]
+        digest = np.empty(TILE, np.uint64)
+        word = np.empty(TILE, np.uint64)
+        record = np.empty(TILE, np.int64)
+        place = np.empty(TILE, np.int64)
+        stop = np.empty(TILE, np.uint8)
+        bound = np.empty(TILE, np.float64)
+        position = np.empty(TILE, np.float64)
+        fraction = np.empty(TILE, np.float64)
+        rest = np.empty(TILE, np.float64)
+        end = n * (w + 1) // workers
+        for first in range(n * w // workers, end, TILE):
+            count = min(TILE, end - first)
+            fill_words(k0, k1, digests[first:], count, tail(block, 0), word)
+            stop[:count] = start.size - 1
+            for j in range(attributes):
+                for a in range(count):
+                    stop[a] = min(stop[a], stops[first_row[j] + codes[j, first + a]])
+            kept = 0
+            for a in range(count):
+                u = word[a]
+                word[kept] = u
+                digest[kept] = digests[first + a]
+                record[kept] = first + a
+                bound[kept] = start[stop[a]]
+                kept += u >= quiet[stop[a]]
+            count = kept
+            for a in range(count):
+                position[a] = 0.0
+            counter = 0
+            while count > 0:
+                advance(word, count, per_key, position, fraction, rest)
+                locate(position, count, start, per_length, keys, place)
+                kept = 0
+                for a in range(count):
+                    x = position[a]
+                    limit = bound[a]
+                    position[kept] = x
+                    bound[kept] = limit
+                    digest[kept] = digest[a]
+                    record[kept] = record[a]
+                    place[kept] = place[a]
+                    kept += x < limit
+                count = kept
+                for a in range(count):
+                    at = place[a]
+                    level = at >> LEVEL_SHIFT
+                    key = at & ((1 << LEVEL_SHIFT) - 1)
+                    if at >= BELOW:
+                        level, key = sliver(position[a], start, per_length, keys, at)
+                    for j in range(attributes):
+                        row = first_row[j] + codes[j, record[a]]
+                        if table[row, key] < level:
+                            table[row, key] = level
+                counter += 1
+                fill_words(k0, k1, digest, count, tail(block, counter), word)

@@ -1,0 +1,85 @@
+"""Keyed pseudo-random words: SipHash-2-4 (Aumasson and Bernstein, 2012) of a record, a key block and a counter.
+
+The message of every word is 15 bytes, little-endian: the record's digest (8), the key block (4), the counter (3). Both parties of
+a scheduled pair compute the same words from their shared secret; without it they are indistinguishable from random ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .jit import kernel
+
+__all__ = ["fill_words", "keyed_word", "tail"]
+
+U64 = np.uint64
+LENGTH = np.uint64(15 << 56)
+INIT0 = np.uint64(0x736F6D6570736575)
+INIT1 = np.uint64(0x646F72616E646F6D)
+INIT2 = np.uint64(0x6C7967656E657261)
+INIT3 = np.uint64(0x7465646279746573)
+
+
+@kernel(inline="always")
+def rotate(x, k):  # type: ignore[no-untyped-def]
+    """Rotate a 64-bit word left by the constant ``k``."""
+    return (x << U64(k)) | (x >> U64(64 - k))
+
+
+@kernel(inline="always")
+def sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
+    """One SipRound."""
+    v0 = v0 + v1
+    v1 = rotate(v1, 13) ^ v0
+    v0 = rotate(v0, 32)
+    v2 = v2 + v3
+    v3 = rotate(v3, 16) ^ v2
+    v0 = v0 + v3
+    v3 = rotate(v3, 21) ^ v0
+    v2 = v2 + v1
+    v1 = rotate(v1, 17) ^ v2
+    v2 = rotate(v2, 32)
+    return v0, v1, v2, v3
+
+
+@kernel(inline="always")
+def tail(block, counter):  # type: ignore[no-untyped-def]
+    """Second message word: key block (below 2^32), counter (below 2^24), and SipHash's length byte."""
+    return U64(block) | (U64(counter) << U64(32)) | LENGTH
+
+
+@kernel(inline="always")
+def keyed_word(k0, k1, digest, last):  # type: ignore[no-untyped-def]
+    """SipHash-2-4 under key (k0, k1) of the message words ``digest`` and ``last`` (from :func:`tail`)."""
+    v0 = k0 ^ INIT0
+    v1 = k1 ^ INIT1
+    v2 = k0 ^ INIT2
+    v3 = k1 ^ INIT3 ^ digest
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0 = v0 ^ digest
+    v3 = v3 ^ last
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0 = v0 ^ last
+    v2 = v2 ^ U64(0xFF)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+@kernel
+def fill_words(k0, k1, digests, count, last, out):  # type: ignore[no-untyped-def]
+    """Keyed words of the first ``count`` digests into ``out``; a loop that compiles to SIMD, several records at a time.
+
+    Args:
+        k0, k1: key [uint64].
+        digests: record digests [shape=(at least count,), uint64].
+        count: how many.
+        last: second message word, from :func:`tail` [uint64].
+        out: keyed words [shape=(at least count,), uint64], written.
+    """
+    for i in range(count):
+        out[i] = keyed_word(k0, k1, digests[i], last)

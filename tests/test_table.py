@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,6 +158,8 @@ def test_numbers_and_their_text_are_the_same_id() -> None:
     assert digests(pa.array([1.0, 2.0])) == digests(["1", "2"])
     assert digests(pa.array([Decimal(12), Decimal(10**25)])) == digests(["12", str(10**25)])
     assert digests(["7"]) != digests(["007"])
+    # The digest is xxHash64 of the text, as any other tool can compute it.
+    assert digests(texts) == [xxhash.xxh64_intdigest(text) for text in texts]
 
 
 def test_uuids_have_the_digests_of_their_text() -> None:

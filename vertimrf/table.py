@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from .arrow_io import Source, check_output, read_arrow, read_batches, write_table
 from .errors import SchemaError, TableError
+from .kernels.digest import digest_integers, digest_strings
 from .schema import MISSING_TEXT, Attribute, Value
 
 __all__ = [
@@ -478,19 +478,3 @@ def read_chunks(
     every.sort()
     if again := int((every[1:] == every[:-1]).sum()):
         raise TableError(f"{path}, id column {id!r}: {again:,} records repeat an id; keep one record per id.")
-
-
-def digest_strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    import xxhash
-
-    raw = data.tobytes()
-    bounds = offsets.tolist()
-    pieces = (raw[a:b] for a, b in itertools.pairwise(bounds))
-    return np.fromiter(map(xxhash.xxh64_intdigest, pieces), np.uint64, len(bounds) - 1)
-
-
-def digest_integers(values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
-    import xxhash
-
-    texts = (str(value).encode() for value in values.tolist())
-    return np.fromiter(map(xxhash.xxh64_intdigest, texts), np.uint64, len(values))

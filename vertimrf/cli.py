@@ -79,7 +79,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--encoder", default="paired", help="How cross-party information is encoded.")
 @click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=int, help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
-@click.option("--tau", type=int, default=1_000_000, help="Largest clique of the global model, cells.")
+@click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
 @click.option("--threads", type=int, help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
@@ -193,7 +193,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
-@click.option("--tau", type=int, default=1_000_000, help="Largest clique of the global model, cells.")
+@click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 
-from .demo_data import flights
+from .demo_data import FLIGHT_ID, flights
 from .evaluate import tvd
 from .files import write_text
 from .plan import Plan, Shares, make_plan
@@ -55,7 +55,7 @@ def run_demo(
         write_table(table, sources[-1])
         say(f"  {sources[-1]}: {table.num_rows:,} records, {', '.join(columns)}")
     schema.save(folder / "schema.toml")
-    schema, parts = open_tables(sources, "flight_id", schema)
+    schema, parts = open_tables(sources, FLIGHT_ID, schema)
 
     plan = _plan(schema, epsilon, Shares())
     plan.save(folder / "plan.json")

@@ -38,6 +38,9 @@ FLOOR_BELOW_PHANTOMS = 4
 CEILING_ABOVE_PHANTOMS = 7
 # N^2 chi^2(Q || P) of one key at that ceiling, for the first guess of N; the accountant, not this figure, has the last word.
 KEY_COST = 7.0
+# Bounds on log2 of the number of keys: fewer save nothing, more cost encoding time and message bytes.
+FEWEST_KEYS = 18
+MOST_KEYS = 22
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,10 @@ class Plan:
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
-        return Ledger(self.entries(), self.delta)
+        ledger = Ledger(self.entries(), self.delta)
+        if not self.schema.public:
+            return ledger.not_private("the schema was inferred from the data")
+        return ledger
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
@@ -351,7 +357,7 @@ def plan_local(sizes: Sequence[int], rho: float, records: int, largest_clique: i
     one_way, scores, selection, measure = 0.16, 0.08, 0.08, 0.68
     mean_pair = float(np.mean([a * b for a, b in itertools.combinations(sizes, 2)]))
     # As many rounds as leave a typical pair's average count a few times above the noise.
-    affordable = 2 * measure * rho * (records / (3.0 * mean_pair)) ** 2
+    affordable = 2 * measure * rho * (records / (8.0 * mean_pair)) ** 2
     rounds = int(min(max(affordable, d - 1), 2 * pairs))
     initial = min(d - 1, rounds)
     chosen = rounds - initial
@@ -402,6 +408,17 @@ def plan_sketch(
     return tuple(groups), SketchPlan(phantoms=phantoms, floor=floor, ceiling=ceiling, pairs=scheduled)
 
 
+def choose_keys(epsilon: float, delta: float, share: float, records: int) -> int:
+    """A power of two that lets phantoms outnumber the largest set, where more keys stop helping.
+
+    The error of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys.
+    """
+    # zCDP of a Gaussian mechanism at (epsilon, delta), to within a factor that does not matter here.
+    rho = share * epsilon**2 / (4 * (math.log(1 / delta) + epsilon))
+    wanted = 2 * rho * records**2 / KEY_COST
+    return 1 << min(max(math.ceil(math.log2(max(wanted, 1.0))), FEWEST_KEYS), MOST_KEYS)
+
+
 def make_plan(
     schema: Schema,
     *,
@@ -409,9 +426,9 @@ def make_plan(
     expected_records: int,
     nonce: str,
     delta: float | None = None,
-    tau: int = 1_000_000,
+    tau: int = 500_000,
     encoder: str = "paired",
-    keys: int = 1 << 20,
+    keys: int | None = None,
     shares: Shares | None = None,
     prior: Sequence[LedgerEntry] = (),
 ) -> Plan:
@@ -425,7 +442,7 @@ def make_plan(
         delta: target; default 1 / expected_records.
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
         encoder: "paired".
-        keys: hash keys t, over all pairs.
+        keys: hash keys t, over all pairs; default: as many as make phantoms outnumber the records, within 2^18 .. 2^22.
         shares: budget division; default :class:`Shares`.
         prior: ledger entries already spent to make the plan.
 
@@ -453,7 +470,12 @@ def make_plan(
     if shares is None:
         shares = Shares() if crossing else Shares(count=0.02, local=0.98, sketches=0.0)
     mean_size = float(np.mean(sizes))
-    largest_clique = max(int(tau / (len(parties) * mean_size**2)), 2)
+    # The paper leaves room for two more attributes (tau / (m u^2)); local graphs that leave room for one fit better, and the
+    # global graph still takes most cross-party edges.
+    largest_clique = max(int(tau / (len(parties) * mean_size)), 2)
+
+    if keys is None:
+        keys = choose_keys(epsilon, delta, shares.sketches, expected_records)
 
     def plan_at(rho: float) -> Plan:
         local = tuple(

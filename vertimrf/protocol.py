@@ -91,32 +91,30 @@ def open_tables(
         raise PlanError("Give at least one table.")
     if split is not None and len(sources) != 1:
         raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
-    tables = [read_arrow(source) for source in sources]
     names = [_name(source, i) for i, source in enumerate(sources)]
+    tables = [read_arrow(source) for source in sources]
     if schema is None:
         schema = infer_schema(tables, id)
     if split is not None:
         schema = schema.split(split)
-    elif len(sources) != len(schema.parties) and len(schema.parties) == 1 and len(sources) > 1:
-        schema = _deal_by_columns(schema, tables, id)
-    if len(sources) == 1 and len(schema.parties) > 1:
-        parts = [
-            encode_table(_columns(tables[0], id, held), id, _attributes(schema, name), name=names[0])
-            for name, held in schema.parties
+    if len(sources) == 1:
+        whole = encode_table(tables[0], id, schema.attributes, names[0])
+        held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
+        return schema, [
+            Table(schema.part(name), whole.digests, np.ascontiguousarray(whole.codes[rows]))
+            for (name, _), rows in zip(schema.parties, held, strict=True)
         ]
-        unknown = [c for c in tables[0].column_names if c != id and c not in schema.names]
-        if unknown:
-            raise SchemaError(f"{names[0]} has column {unknown[0]!r}, which the schema lacks; add it there or drop the column.")
-        return schema, parts
+    if len(schema.parties) == 1:
+        schema = _deal_by_columns(schema, tables, id)
     if len(sources) != len(schema.parties):
         raise SchemaError(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, _attributes(schema, party), name=name)
+        encode_table(table, id, schema.part(party), name)
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
-    check_same_records(parts)
+    check_same_records(parts, names)
     return schema, parts
 
 
@@ -132,7 +130,7 @@ def synthesize(
     encoder: str = "paired",
     rows: int | None = None,
     seed: int | None = None,
-    tau: int = 1_000_000,
+    tau: int = 500_000,
     folder: str | Path | None = None,
     progress: Progress | None = None,
     num_threads: int | None = None,
@@ -247,14 +245,6 @@ def _count_for_planning(table: Table, epsilon: float) -> tuple[int, LedgerEntry]
 
 def _name(source: Any, index: int) -> str:
     return str(source) if isinstance(source, str | Path) else f"table {index + 1}"
-
-
-def _columns(table: pa.Table, id: str, held: Sequence[str]) -> pa.Table:
-    return table.select([c for c in table.column_names if c == id or c in held])
-
-
-def _attributes(schema: Schema, party: str) -> tuple[Any, ...]:
-    return tuple(schema.attributes[i] for i in schema.party_attributes(party))
 
 
 def _deal_by_columns(schema: Schema, tables: Sequence[pa.Table], id: str) -> Schema:

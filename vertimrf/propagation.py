@@ -20,20 +20,21 @@ Attributes = tuple[int, ...]
 
 # Relative prices behind the split of a clique in outer and inner attributes: a cell in a contiguous loop, a cell gathered or
 # scattered through an index map, and the fixed cost of a row. Only their ratios matter; measured on x86-64.
-STREAM, GATHER, ROW = 1.0, 3.0, 40.0
+STREAM, GATHER, ROW = 1.0, 3.0, 100.0
 LARGEST_INNER = 1024
+LINE = 8
 # Fewest cells of a block of rows that a thread takes at once, and most blocks: fixed, so that results are.
 BLOCK_CELLS, MOST_BLOCKS = 1 << 18, 16
 # Below this many cells in a stage, starting threads costs more than it gains, and much more on a busy machine.
 PARALLEL_CELLS = 1 << 19
 
 
-def axis_map(shape: Sequence[int], strides: Sequence[int], size_first: bool = True) -> npt.NDArray[np.int32]:
+def axis_map(shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int64]:
     """Flat offsets, row-major over ``shape``, of an array with the given strides in cells (0 on axes it lacks)."""
     out = np.zeros(1, np.int64)
     for n, stride in zip(shape, strides, strict=True):
         out = (out[:, None] + np.arange(n, dtype=np.int64) * stride).ravel()
-    return out.astype(np.int32)
+    return out
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,18 @@ def _strides(attributes: Attributes, sizes: Sequence[int]) -> dict[int, int]:
         strides[a] = step
         step *= sizes[a]
     return strides
+
+
+def _padded(cells: int) -> int:
+    """Cells rounded up to whole cache lines."""
+    return -(-cells // LINE) * LINE
+
+
+def _aligned(cells: int) -> npt.NDArray[np.float64]:
+    """Scratch space that starts at a cache line, so that vectors of a line's width never straddle two."""
+    space = np.empty(cells + LINE)
+    first = -space.ctypes.data // space.itemsize % LINE
+    return space[first : first + cells]
 
 
 def _cells(attributes: Iterable[int], sizes: Sequence[int]) -> int:
@@ -89,17 +102,21 @@ def _price(
             crossing[rows] = crossing.get(rows, 0) + 1
         else:
             scalars.append(rows)
+    wanted = {t & outer for t in outputs if t & outer and t & inner}
+    read = {t & outer for t in inputs if t & outer and t & inner}
+    carries = any(t <= inner for t in outputs)
     order = _order_outer(outer, set(crossing), sizes)
     depth = {a: i for i, a in enumerate(order)}
     for rows, count in crossing.items():
         cost += _cells(rows, sizes) * width * (GATHER * count + 2 * STREAM)
     counts = list(itertools.accumulate((sizes[a] for a in order), lambda x, y: x * y))
-    per_level = [0] * len(order)
-    for rows in crossing:
-        per_level[max(depth[a] for a in rows)] += 1
-    active = max((i for i, n in enumerate(per_level) if n), default=-1)
+    last = [max(depth[a] for a in rows) for rows in crossing]
+    active = max(last, default=-1)
     for i in range(active + 1):
-        cost += counts[i] * (ROW + width * STREAM * (1 + per_level[i]))
+        here = [rows for rows, level in zip(crossing, last, strict=True) if level == i]
+        streams = sum((rows in read) + (rows in wanted) for rows in here) + carries
+        cost += counts[i] * (ROW + width * STREAM * max(streams, 1))
+        carries = carries or any(rows in wanted for rows in here)
     for rows in scalars:
         cost += GATHER * counts[max(depth[a] for a in rows)]
     if counts:
@@ -262,7 +279,7 @@ class Propagation:
             table(child_rows, 4),
             table(blocks, 5),
         )
-        self._scratch = (np.empty(self._work), np.empty(stage_sums))
+        self._scratch = (_aligned(self._work), _aligned(stage_sums))
         self._parallel = any(wide)
 
     def run(self) -> float:
@@ -280,14 +297,14 @@ class Propagation:
         key = tuple((sizes[a], strides.get(a, 0)) for a in attributes)
         if key not in self._map_cache:
             self._map_cache[key] = self._map_cells
-            made = axis_map([n for n, _ in key], [s for _, s in key])
+            made = axis_map([n for n, _ in key], [s for _, s in key]).astype(np.int32)
             self._maps.append(made)
             self._map_cells += made.size
         return self._map_cache[key]
 
     def _take(self, cells: int) -> int:
         begin = self._work
-        self._work += -(-cells // 8) * 8
+        self._work += _padded(cells)
         return begin
 
     def _lay_out(
@@ -333,7 +350,9 @@ class Propagation:
         row[kernels.P_ACTIVE] = len(active_depths)
         row[kernels.P_SUMS] = self._take(2 * rows)
         walked = outer[: last_active + 1]
-        sums = width
+        stride = _padded(width)
+        row[kernels.P_STRIDE] = stride
+        sums = 0
         row[kernels.P_GROUP0] = len(self._groups)
         group_span = {}
         for u in crossing:
@@ -342,14 +361,17 @@ class Propagation:
             n = _cells(u, sizes)
             in0, in1 = terms_of(mine, u)
             out0, out1 = terms_of(wanted, u)
-            factor = self._take(n * width) if mine else -1
+            factor = self._take(n * stride) if mine else -1
             total = sums if wanted else -1
-            sums += n * width if wanted else 0
+            sums += n * stride if wanted else 0
             level = depth[u[-1]]
             first, _ = group_span.get(level, (len(self._groups), 0))
             group_span[level] = (first, len(self._groups) + 1)
             self._groups.append([n, self._map(walked, _strides(u, sizes), sizes), factor, total, in0, in1, out0, out1])
         row[kernels.P_GROUP1] = len(self._groups)
+        row[kernels.P_MERGED] = sums + stride
+        # Whether anything further out wants the sums that pass by an active level.
+        carried = row[kernels.P_OUT1] > row[kernels.P_OUT0]
         row[kernels.P_LEVEL0] = len(self._levels)
         for i, a in enumerate(outer):
             span = outer[: i + 1]
@@ -357,7 +379,8 @@ class Propagation:
             in0, in1 = terms_of([t for t in reads if not t[1] and t[0] and t[0][-1] == a], span)
             out0, out1 = terms_of([t for t in writes if not t[1] and t[0] and t[0][-1] == a], span)
             g0, g1 = group_span.get(i, (0, 0))
-            self._levels.append([n, self._take(n), in0, in1, out0, out1, g0, g1])
+            self._levels.append([n, self._take(n), in0, in1, out0, out1, g0, g1, int(carried)])
+            carried = carried or any(self._groups[g][kernels.G_SUM] >= 0 for g in range(g0, g1))
         # For every row the outermost active level whose index differs from the row before.
         changes = np.full(rows, max(len(active_depths) - 1, 0), np.int32)
         for k in range(len(active_depths) - 2, -1, -1):
@@ -366,7 +389,7 @@ class Propagation:
         row[kernels.P_CHANGE] = self._map_cells
         self._maps.append(changes)
         self._map_cells += rows
-        return [*row, sums]
+        return [*row, sums + stride * (2 * len(active_depths) + 1)]
 
     def belief(self, clique: int) -> npt.NDArray[np.float64]:
         """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique, float64]."""

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import ModelError
+from .kernels import draw
 from .model import MarkovRandomField
+from .propagation import axis_map
 
-__all__ = ["sample"]
+__all__ = ["sample", "sample_chunks"]
+
+Codes = npt.NDArray[np.uint16]
 
 
-def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> npt.NDArray[np.uint16]:
+def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
     """Draw synthetic rows whose clique marginals follow the model's with rounded counts.
 
-    The root clique's cells get their expected counts rounded systematically; walking down the tree, the rows of every
-    separator value are split over the child's new attributes in the same way.
+    Walks the junction tree from its roots. The rows that agree on a clique's separator are shared out over its cells by
+    systematic sampling: a cell expected e times among them is given floor(e) or ceil(e) times. Which row gets which cell is
+    random, so that attributes are independent given the separator, as in the model.
+
+    With dev the difference between the sample's count and ``rows`` times the model's probability, every clique cell obeys
+
+        |dev(cell)| < 1 + p(cell | separator) * |dev(separator)|,
+
+    dev(separator) being 0 at a root: a root clique is exact to less than one row per cell, and a separator's error is handed
+    down in proportion, never amplified.
 
     Args:
         model: the fitted model.
@@ -28,39 +41,44 @@ def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> npt
         Codes [shape=(d, rows), uint16], rows in random order.
 
     Raises:
-        ModelError: ``rows`` is less than 1.
+        ModelError: ``rows`` is less than 1 or too many for one draw.
     """
-    if rows < 1:
-        raise ModelError(f"The number of synthetic rows must be 1 or more, not {rows}.")
+    if not 1 <= rows < 1 << 32:
+        raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw more in chunks.")
     sizes = model.sizes
     codes = np.zeros((len(sizes), rows), np.uint16)
     for clique, separator, belief in zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True):
         new = tuple(a for a in clique if a not in separator)
-        table = belief.transpose([clique.index(a) for a in (*separator, *new)])
-        table = table.reshape(math.prod(sizes[a] for a in separator), -1)
-        group = np.zeros(rows, np.int64)
-        for a in separator:
-            group = group * sizes[a] + codes[a]
-        order = rng.permutation(rows)
-        order = order[np.argsort(group[order], kind="stable")]
-        cell = _split(table, group[order], rng)
-        for a in reversed(new):
-            codes[a, order] = cell % sizes[a]
-            cell //= sizes[a]
-    return codes[:, rng.permutation(rows)]
+        stride = {a: math.prod(belief.shape[i + 1 :]) for i, a in enumerate(clique)}
+        shape = tuple(sizes[a] for a in separator)
+        weights = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
+        order, counts = draw.group_rows(codes, np.array(separator, np.int64), weights, math.prod(shape))
+        offsets = axis_map(shape, [stride[a] for a in separator])
+        columns = axis_map([sizes[a] for a in new], [stride[a] for a in new]) if separator else np.zeros(0, np.int64)
+        seed = rng.integers(1 << 64, dtype=np.uint64)
+        cells = draw.share_out(belief.ravel(), offsets, columns, math.prod(sizes[a] for a in new), counts, seed)
+        draw.assign(codes, order, cells, np.array(new, np.int64), np.array([sizes[a] for a in new], np.int64))
+    return codes
 
 
-def _split(table: npt.NDArray[np.float64], group: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """A column for every row, rows of a group spread evenly over its cumulative distribution [group: sorted]."""
-    mass = table.sum(axis=1, keepdims=True)
-    table = np.divide(table, mass, out=np.full(table.shape, 1.0 / table.shape[1]), where=mass > 0)
-    counts = np.bincount(group, minlength=len(table))
-    first = np.cumsum(counts) - counts
-    out = np.empty(len(group), np.int64)
-    shift = rng.random(len(table))
-    position = (np.arange(len(group)) - first[group] + shift[group]) / counts[group]
-    cumulative = np.cumsum(table, axis=1)
-    cumulative /= cumulative[:, -1:]
-    edges = (np.arange(len(table))[:, None] + cumulative).ravel()
-    out = np.searchsorted(edges, group + position, side="right") - group * table.shape[1]
-    return np.clip(out, 0, table.shape[1] - 1)
+def sample_chunks(
+    model: MarkovRandomField, rows: int, rng: np.random.Generator, chunk: int = 1 << 20
+) -> Iterator[Codes]:
+    """Draw synthetic rows a chunk at a time, each as :func:`sample` does.
+
+    Args:
+        model: the fitted model.
+        rows: number of rows in all, 1 or more.
+        rng: random generator.
+        chunk: most rows at a time.
+
+    Yields:
+        Codes [shape=(d, at most chunk), uint16].
+
+    Raises:
+        ModelError: ``rows`` or ``chunk`` is less than 1.
+    """
+    if rows < 1 or chunk < 1:
+        raise ModelError(f"Rows and chunk must be 1 or more, not {rows} and {chunk}.")
+    for begin in range(0, rows, chunk):
+        yield sample(model, min(chunk, rows - begin), rng)

@@ -30,10 +30,10 @@ from .jit import kernel, parallel_kernel
 __all__ = ["expected_counts", "potentials", "propagate", "propagate_parallel"]
 
 # Columns of the integer tables that describe passes, levels, groups and terms; built in vertimrf.propagation.
-P_INNER, P_ROWS, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0, P_BASE1, P_OUT0, P_OUT1 = range(11)
-P_CHANGE, P_WORK, P_SUMS, P_BLOCK0, P_BLOCK1, P_ROLE, P_UP, P_DOWN, P_SEPARATOR, P_CHILD0, P_CHILD1 = range(11, 22)
-P_COLUMNS = 22
-L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_COLUMNS = range(9)
+P_INNER, P_STRIDE, P_ROWS, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0, P_BASE1, P_OUT0, P_OUT1 = range(12)
+P_CHANGE, P_WORK, P_SUMS, P_MERGED, P_BLOCK0, P_BLOCK1, P_ROLE, P_UP, P_DOWN, P_SEPARATOR = range(12, 22)
+P_CHILD0, P_CHILD1, P_COLUMNS = range(22, 25)
+L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_CARRIED, L_COLUMNS = range(10)
 G_ROWS, G_MAP, G_FACTOR, G_SUM, G_IN0, G_IN1, G_OUT0, G_OUT1, G_COLUMNS = range(9)
 T_TABLE, T_ROWS, T_INNER, T_COLUMNS = range(4)
 
@@ -88,7 +88,7 @@ def _prepare(info, levels, groups, terms, maps, tables, work):  # type: ignore[n
         if groups[g, G_FACTOR] < 0:
             continue
         for r in range(groups[g, G_ROWS]):
-            begin = groups[g, G_FACTOR] + r * inner
+            begin = groups[g, G_FACTOR] + r * info[P_STRIDE]
             row = work[begin : begin + inner]
             first = True
             for t in range(groups[g, G_IN0], groups[g, G_IN1]):
@@ -104,26 +104,58 @@ def _prepare(info, levels, groups, terms, maps, tables, work):  # type: ignore[n
 
 
 @kernel(fastmath=VECTOR)
+def _dot(above, factor):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(above.size):
+        total += above[j] * factor[j]
+    return total
+
+
+@kernel(fastmath=VECTOR)
+def _dot_add(above, factor, scale, out):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(above.size):
+        value = above[j] * factor[j]
+        total += value
+        out[j] += value * scale
+    return total
+
+
+@kernel(fastmath=VECTOR)
+def _dot_add_both(above, factor, scale, out, other):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(above.size):
+        value = above[j] * factor[j]
+        total += value
+        value *= scale
+        out[j] += value
+        other[j] += value
+    return total
+
+
+@kernel(fastmath=VECTOR)
 def _run_rows(info, levels, groups, maps, work, sums, q0, q1):  # type: ignore[no-untyped-def]
-    """Rows q0 .. q1 of one pass; ``sums`` [inner + group matrices] is this block's own."""
+    """Rows q0 .. q1 of one pass; ``sums`` is this block's own: the matrices H, then A, then scratch."""
     inner = info[P_INNER]
+    stride = info[P_STRIDE]
     active = info[P_ACTIVE]
     sums[:] = 0.0
     scale = work[info[P_SUMS] : info[P_SUMS] + info[P_ROWS]]
     totals = work[info[P_SUMS] + info[P_ROWS] : info[P_SUMS] + 2 * info[P_ROWS]]
     base = work[info[P_WORK] : info[P_WORK] + inner]
-    everything = sums[:inner]
     if active == 0:
         total = 0.0
+        everything = sums[info[P_MERGED] - stride :]
         for j in range(inner):
             everything[j] = scale[0] * base[j]
             total += base[j]
         totals[0] = total
         return
-    products = np.empty((active, inner))
-    carried = np.zeros((active, inner))
-    products[0, :] = base
-    # Level tables are sorted; the active ones are the first of their pass with groups.
+    # carried[k] takes the sums of the rows below active level k - 1; carried[0] is A. products[k] stands above level k.
+    carried = sums[info[P_MERGED] - stride : info[P_MERGED] + (active - 1) * stride]
+    products = sums[info[P_MERGED] + (active - 1) * stride : info[P_MERGED] + (2 * active - 1) * stride]
+    temporary = sums[info[P_MERGED] + (2 * active - 1) * stride :][:inner]
+    products[:inner] = base
     place = np.empty(active, np.int64)
     a = 0
     for level in range(info[P_LEVEL0], info[P_LEVEL0] + info[P_LEVELS]):
@@ -134,94 +166,124 @@ def _run_rows(info, levels, groups, maps, work, sums, q0, q1):  # type: ignore[n
     deepest = place[active - 1]
     d0 = levels[deepest, L_GROUP0]
     d1 = levels[deepest, L_GROUP1]
-    plain = d1 - d0 == 1 and groups[d0, G_FACTOR] >= 0 and groups[d0, G_SUM] >= 0
-    temporary = np.empty(inner)
+    carries = levels[deepest, L_CARRIED] > 0
+    factors = 0
+    outs = 0
+    factor_group = d0
+    out_group = d0
+    for g in range(d0, d1):
+        if groups[g, G_FACTOR] >= 0:
+            factors += 1
+            factor_group = g
+        if groups[g, G_SUM] >= 0:
+            outs += 1
+            out_group = g
+    factor_map = maps[groups[factor_group, G_MAP] : groups[factor_group, G_MAP] + info[P_ROWS]]
+    out_map = maps[groups[out_group, G_MAP] : groups[out_group, G_MAP] + info[P_ROWS]]
+    factor_matrix = work[max(groups[factor_group, G_FACTOR], 0) :]
+    out_matrix = sums[max(groups[out_group, G_SUM], 0) :]
+    above = products[(active - 1) * stride : (active - 1) * stride + inner]
+    target = carried[(active - 1) * stride : (active - 1) * stride + inner]
     for q in range(q0, q1):
         changed = changes[q] if q > q0 else 0
-        if q > q0:
-            _carry(groups, levels, maps, place, carried, sums, active, changed, q - 1)
-        for k in range(changed, active - 1):
-            below = products[k + 1]
-            above = products[k]
-            copied = False
-            for g in range(levels[place[k], L_GROUP0], levels[place[k], L_GROUP1]):
-                if groups[g, G_FACTOR] < 0:
-                    continue
-                begin = groups[g, G_FACTOR] + maps[groups[g, G_MAP] + q] * inner
-                factor = work[begin : begin + inner]
-                if copied:
-                    for j in range(inner):
-                        below[j] *= factor[j]
-                else:
-                    for j in range(inner):
-                        below[j] = above[j] * factor[j]
-                    copied = True
-            if not copied:
-                below[:] = above
+        if changed < active - 1:
+            if q > q0:
+                _carry(levels, groups, maps, place, carried, sums, inner, stride, active, changed, q - 1)
+            _descend(levels, groups, maps, place, products, work, inner, stride, active, changed, q)
         s = scale[q]
-        above = products[active - 1]
-        target = carried[active - 1]
+        if factors == 1 and outs <= 1:
+            row = factor_map[q] * stride
+            factor = factor_matrix[row : row + inner]
+            if outs == 1:
+                row = out_map[q] * stride
+                out = out_matrix[row : row + inner]
+                if carries:
+                    totals[q] = _dot_add_both(above, factor, s, out, target)
+                else:
+                    totals[q] = _dot_add(above, factor, s, out)
+            elif carries:
+                totals[q] = _dot_add(above, factor, s, target)
+            else:
+                totals[q] = _dot(above, factor)
+            continue
+        temporary[:] = above
+        for g in range(d0, d1):
+            if groups[g, G_FACTOR] >= 0:
+                begin = groups[g, G_FACTOR] + maps[groups[g, G_MAP] + q] * stride
+                factor = work[begin : begin + inner]
+                for j in range(inner):
+                    temporary[j] *= factor[j]
         total = 0.0
-        if plain:
-            row = maps[groups[d0, G_MAP] + q] * inner
-            factor = work[groups[d0, G_FACTOR] + row : groups[d0, G_FACTOR] + row + inner]
-            out = sums[groups[d0, G_SUM] + row : groups[d0, G_SUM] + row + inner]
-            for j in range(inner):
-                value = above[j] * factor[j]
-                total += value
-                value *= s
-                out[j] += value
-                target[j] += value
-        else:
-            temporary[:] = above
-            for g in range(d0, d1):
-                if groups[g, G_FACTOR] >= 0:
-                    begin = groups[g, G_FACTOR] + maps[groups[g, G_MAP] + q] * inner
-                    factor = work[begin : begin + inner]
-                    for j in range(inner):
-                        temporary[j] *= factor[j]
-            for j in range(inner):
-                total += temporary[j]
-                temporary[j] *= s
-                target[j] += temporary[j]
-            for g in range(d0, d1):
-                if groups[g, G_SUM] >= 0:
-                    begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + q] * inner
-                    out = sums[begin : begin + inner]
-                    for j in range(inner):
-                        out[j] += temporary[j]
+        for j in range(inner):
+            total += temporary[j]
+            temporary[j] *= s
         totals[q] = total
+        if carries:
+            for j in range(inner):
+                target[j] += temporary[j]
+        for g in range(d0, d1):
+            if groups[g, G_SUM] >= 0:
+                begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + q] * stride
+                out = sums[begin : begin + inner]
+                for j in range(inner):
+                    out[j] += temporary[j]
     if q1 > q0:
-        _carry(groups, levels, maps, place, carried, sums, active, 0, q1 - 1)
-    everything[:] = carried[0]
+        _carry(levels, groups, maps, place, carried, sums, inner, stride, active, 0, q1 - 1)
 
 
 @kernel
-def _carry(groups, levels, maps, place, carried, sums, active, changed, q):  # type: ignore[no-untyped-def]
-    """Add the sums of finished levels to their groups and to the level above."""
-    inner = carried.shape[1]
+def _descend(levels, groups, maps, place, products, work, inner, stride, active, changed, q):  # type: ignore[no-untyped-def]
+    """Running products of the levels above the deepest, from the outermost whose index changed."""
+    for k in range(changed, active - 1):
+        above = products[k * stride : k * stride + inner]
+        below = products[(k + 1) * stride : (k + 1) * stride + inner]
+        first = True
+        for g in range(levels[place[k], L_GROUP0], levels[place[k], L_GROUP1]):
+            if groups[g, G_FACTOR] < 0:
+                continue
+            begin = groups[g, G_FACTOR] + maps[groups[g, G_MAP] + q] * stride
+            factor = work[begin : begin + inner]
+            if first:
+                for j in range(inner):
+                    below[j] = above[j] * factor[j]
+                first = False
+            else:
+                for j in range(inner):
+                    below[j] *= factor[j]
+        if first:
+            below[:] = above
+
+
+@kernel
+def _carry(levels, groups, maps, place, carried, sums, inner, stride, active, changed, q):  # type: ignore[no-untyped-def]
+    """Add the sums of finished levels to their groups and to the level above, where anything there needs them."""
     for k in range(active - 2, changed - 1, -1):
-        source = carried[k + 1]
+        if levels[place[k + 1], L_CARRIED] == 0:
+            return
+        source = carried[(k + 1) * stride : (k + 1) * stride + inner]
         for g in range(levels[place[k], L_GROUP0], levels[place[k], L_GROUP1]):
             if groups[g, G_SUM] >= 0:
-                begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + q] * inner
+                begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + q] * stride
                 out = sums[begin : begin + inner]
                 for j in range(inner):
                     out[j] += source[j]
-        target = carried[k]
-        for j in range(inner):
-            target[j] += source[j]
-            source[j] = 0.0
+        if levels[place[k], L_CARRIED] > 0:
+            target = carried[k * stride : k * stride + inner]
+            for j in range(inner):
+                target[j] += source[j]
+        source[:] = 0.0
 
 
 @kernel(fastmath=VECTOR)
 def _finish(info, levels, groups, terms, maps, children, tables, marginals, work, sums, blocks):  # type: ignore[no-untyped-def]
     """Merge the blocks of one pass, write its marginals and messages; returns the log of its scale."""
     inner = info[P_INNER]
-    for b in range(1, blocks):
-        for i in range(sums.shape[1]):
-            sums[0, i] += sums[b, i]
     merged = sums[0]
+    for b in range(1, blocks):
+        part = sums[b]
+        for i in range(info[P_MERGED]):
+            merged[i] += part[i]
+    everything = merged[info[P_MERGED] - info[P_STRIDE] :]
     rows = info[P_ROWS]
     scale = work[info[P_SUMS] : info[P_SUMS] + rows]
     totals = work[info[P_SUMS] + rows : info[P_SUMS] + 2 * rows]
@@ -235,12 +297,12 @@ def _finish(info, levels, groups, terms, maps, children, tables, marginals, work
         out = marginals[terms[t, T_TABLE] :]
         columns = maps[terms[t, T_INNER] : terms[t, T_INNER] + inner]
         for j in range(inner):
-            out[columns[j]] += merged[j] * unit
+            out[columns[j]] += everything[j] * unit
     for g in range(info[P_GROUP0], info[P_GROUP1]):
         if groups[g, G_SUM] < 0:
             continue
         for r in range(groups[g, G_ROWS]):
-            begin = groups[g, G_SUM] + r * inner
+            begin = groups[g, G_SUM] + r * info[P_STRIDE]
             row = merged[begin : begin + inner]
             for t in range(groups[g, G_OUT0], groups[g, G_OUT1]):
                 out = marginals[terms[t, T_TABLE] + maps[terms[t, T_ROWS] + r] :]

@@ -17,14 +17,20 @@ from . import container
 from .errors import ModelError
 from .graph import JunctionTree, junction_tree
 from .kernels import propagation as kernels
+from .kernels.descent import direction
 from .kernels.jit import threads
 from .measurement import Measurement
-from .propagation import Propagation, axis_map
+from .propagation import Propagation
 
-__all__ = ["MarkovRandomField", "Summary", "fit", "summarize"]
+__all__ = ["MarkovRandomField", "Parameter", "Summary", "fit", "summarize"]
 
 Array = npt.NDArray[np.float64]
+# Half a gibibyte per table.
 MAX_CELLS = 1 << 26
+# Steps that the quasi-Newton method remembers.
+MEMORY = 12
+# A sum of counts this many standard deviations (and half the records) off is no noise.
+CONTRADICTION = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +149,7 @@ class MarkovRandomField:
         groups, members = _merge(factors, self.sizes)
         engine = Propagation(self.tree, groups)
         layout = _Layout(engine, members, [(p.attributes, p.bins, p.theta.shape) for p in self.parameters])
-        layout.load(np.concatenate([p.theta.ravel() for p in self.parameters] or [np.zeros(0)]))
-        engine.run()
+        layout.propagate(np.concatenate([p.theta.ravel() for p in self.parameters] or [np.zeros(0)]), 1.0)
         return tuple(engine.belief(c) for c in range(len(self.tree.cliques)))
 
     def log_likelihood(self, codes: npt.NDArray[np.uint16]) -> float:
@@ -315,13 +320,13 @@ class _Layout:
         self._terms = np.array(terms, np.int64).reshape(len(terms), 2)
         self._maps = np.concatenate([*maps, np.zeros(1, np.int32)])
 
-    def load(self, theta: Array) -> float:
-        """Set the engine's factors; returns the log that was taken off them."""
-        return float(kernels.potentials(theta, self._factors, self._terms, self._maps, self.engine.tables))
-
-    def read(self, total: float, counts: Array) -> None:
-        """Expected counts of the measured cells, from the engine's marginals."""
-        kernels.expected_counts(self.engine.marginals, self._factors, self._terms, self._maps, total, counts)
+    def propagate(self, theta: Array, total: float) -> tuple[float, Array]:
+        """Log of the normaliser, and expected counts of the measured cells [shape=(n,), float64], at some parameters."""
+        engine = self.engine
+        log_total = kernels.potentials(theta, self._factors, self._terms, self._maps, engine.tables) + engine.run()
+        counts = np.empty_like(theta)
+        kernels.expected_counts(engine.marginals, self._factors, self._terms, self._maps, total, counts)
+        return log_total, counts
 
 
 def _cell_map(
@@ -343,7 +348,7 @@ def _cell_map(
     return out.astype(np.int32)
 
 
-def _checked(sizes: Sequence[int], measurements: Sequence[Measurement], total: float) -> None:
+def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: float) -> None:
     if not (math.isfinite(total) and total > 0):
         raise ModelError(f"The record count must be finite and above zero, not {total}.")
     for m in measurements:
@@ -351,13 +356,18 @@ def _checked(sizes: Sequence[int], measurements: Sequence[Measurement], total: f
         if not all(0 <= a < len(sizes) for a in m.attributes):
             raise ModelError(f"The {where} names an attribute outside the model, which has 0 .. {len(sizes) - 1}.")
         for a, bins, count in zip(m.attributes, m.bins, m.values.shape, strict=True):
-            codes = sizes[a] if bins is None else len(bins)
-            if codes != sizes[a] or (bins is None and count != sizes[a]):
-                raise ModelError(f"The {where} has {count} counts on attribute {a}, which has {sizes[a]} values.")
+            if (count if bins is None else len(bins)) != sizes[a]:
+                raise ModelError(f"The {where} does not fit attribute {a}, which has {sizes[a]} values.")
         try:
-            np.broadcast_to(m.sigma, m.values.shape)
+            spread = math.sqrt(float(np.broadcast_to(np.square(m.sigma), m.values.shape).sum()))
         except ValueError:
             raise ModelError(f"The {where} has standard deviations of another shape than its counts.") from None
+        missed = abs(float(m.values.sum()) - total)
+        if missed > max(CONTRADICTION * spread, 0.5 * total):
+            raise ModelError(
+                f"The {where} counts {m.values.sum():,.0f} records where the model has {total:,.0f}, which its standard "
+                "deviations rule out; check its scale and the record count."
+            )
 
 
 def fit(
@@ -377,90 +387,108 @@ def fit(
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
-    Takes a few proximal steps towards the weighted least squares fit, each the distribution p that minimises
+    Takes a few proximal steps towards the weighted least squares fit, each to the distribution p that minimises
 
         sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || the step before),
 
     starting at independent attributes, or at ``warm``. Few steps shrink what the noise could explain and leave the rest;
-    many converge to least squares (at a rate of 1 / steps, in loss). A step is solved by its dual, which is smooth, strictly
+    many converge to least squares, the loss falling as 1 / steps. Each step is solved by its dual, which is smooth, strictly
     convex and unconstrained, with one parameter per measured cell:
 
         F(theta) = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
         gradient = expected counts - measured + weight * sigma^2 * theta,
 
-    one belief propagation per value and gradient, minimised by L-BFGS with a diagonal preconditioner.
+    one belief propagation for a value and its gradient. The dual is why this is fast: mirror descent on the primal takes
+    steps as short as the largest count asks for, while here a diagonal preconditioner evens the cells out (curvature is
+    about expected count + weight * sigma^2) and L-BFGS needs tens of evaluations.
 
     Args:
         sizes: domain size of every attribute.
         measurements: noisy marginals; may disagree and hold negative counts.
         total: record count.
         tree: a junction tree that covers every measurement; default: from their attributes.
-        warm: a model to start from, whose parameters of the same marginals are taken over.
-        entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells). The default
-            had the lowest error, or within 2 % of it, on four tables with sigma from 10 to 300.
-        steps: proximal steps.
+        warm: a model to start from: the parameters of marginals that are measured again are taken over.
+        entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells). With the
+            default steps, the default was within 2 % of the best error on tables with sigma from 10 to 300.
+        steps: proximal steps, 1 or more.
         tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square).
         iterations: most iterations in a step.
         max_cells: largest clique allowed.
         progress: told step, iteration and gradient as it goes.
-        num_threads: threads for the kernels; None leaves the setting as it is.
+        num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
 
     Raises:
-        ModelError: a measurement does not fit the sizes or the tree, the total is not positive, or a clique is too large.
+        ModelError: a measurement does not fit the sizes or the tree, or contradicts the total; the total is not positive; a
+            clique is too large; ``entropy`` or ``steps`` is out of range.
     """
     sizes = tuple(int(s) for s in sizes)
-    _checked(sizes, measurements, total)
-    if not entropy > 0:
-        raise ModelError(f"The weight of the entropy must be above zero, not {entropy}.")
+    _check(sizes, measurements, total)
+    if not (entropy > 0 and math.isfinite(entropy)) or steps < 1:
+        raise ModelError(f"Give an entropy weight above zero and at least one step, not {entropy} and {steps}.")
     if tree is None:
-        tree = junction_tree(sizes, {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)})
+        tree = junction_tree(sizes, _edges(measurements))
     if tree.sizes != sizes:
         raise ModelError(f"The junction tree is for attribute sizes {tree.sizes}, not {sizes}.")
     for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True):
         if cells > max_cells:
-            raise ModelError(f"The clique of attributes {clique} has {cells:,} cells, more than {max_cells:,}; use fewer edges.")
+            raise ModelError(
+                f"The clique of attributes {clique} has {cells:,} cells, more than {max_cells:,}; measure fewer pairs."
+            )
     for m in measurements:
         if tree.covering(m.attributes) < 0:
             raise ModelError(f"No clique of the junction tree holds the measurement of attributes {m.attributes}.")
-    groups, members = _merge([m.attributes for m in measurements], sizes)
-    engine = Propagation(tree, groups)
-    layout = _Layout(engine, members, [(m.attributes, m.bins, m.values.shape) for m in measurements])
-    y = np.concatenate([m.values.ravel() for m in measurements] or [np.zeros(0)]).astype(np.float64)
-    variance = np.concatenate(
-        [np.broadcast_to(np.square(m.sigma), m.values.shape).ravel() for m in measurements] or [np.zeros(0)]
-    )
-    reference = _start(sizes, measurements, warm)
-    theta = np.zeros_like(y)
-    counts = np.empty_like(y)
-    weight = entropy / float(np.quantile(np.sqrt(variance), 0.9)) if y.size else 1.0
-    pull = weight * variance
 
-    def evaluate(theta: Array) -> tuple[float, Array]:
-        shift = layout.load(reference + theta)
-        log_total = engine.run() + shift
-        layout.read(total, counts)
-        drawn = pull * theta
-        return total * log_total - float(theta @ y) + 0.5 * float(drawn @ theta), counts - y + drawn
-
+    dual = _Dual(tree, measurements, total, _start(measurements, warm))
+    pull = entropy / float(np.quantile(dual.sigma, 0.9)) * dual.sigma**2 if measurements else dual.sigma
+    # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
+    scale = 1.0 / (np.maximum(dual.measured, 0.5 * dual.sigma) + pull)
+    theta = np.zeros_like(dual.measured)
     with threads(num_threads):
-        # The Hessian's diagonal is about the expected counts plus the pull; measured counts stand in for expected ones.
-        scale = 1.0 / (np.maximum(y, 0.5 * np.sqrt(variance)) + pull)
-        for step in range(steps):
+        for step in range(steps if measurements else 0):
             report = None if progress is None else functools.partial(progress, step)
-            theta = _minimise(evaluate, theta, scale, 1.0 / variance, tolerance, iterations, report)
-            reference = reference + theta
-        theta = reference
-        reference = np.zeros_like(y)
-        evaluate(theta)
-    loss = 0.5 * float(np.sum((counts - y) ** 2 / variance))
+            theta = _minimise(functools.partial(dual, pull), theta, scale, dual.sigma, tolerance, iterations, report)
+            dual.reference = dual.reference + theta
+        expected = dual.expected()
+    loss = 0.5 * float(np.sum(((expected - dual.measured) / dual.sigma) ** 2))
+    parts = np.split(dual.reference, dual.layout.offsets[1:-1])
     parameters = [
-        Parameter(m.attributes, m.bins, theta[a:b].reshape(m.values.shape))
-        for m, a, b in zip(measurements, layout.offsets[:-1], layout.offsets[1:], strict=True)
+        Parameter(m.attributes, m.bins, part.reshape(m.values.shape))
+        for m, part in zip(measurements, parts, strict=False)
     ]
     return MarkovRandomField(tree, total, parameters, loss)
 
 
-def _start(sizes: Sequence[int], measurements: Sequence[Measurement], warm: MarkovRandomField | None) -> Array:
+class _Dual:
+    """The dual of a proximal step; see :func:`fit`."""
+
+    def __init__(
+        self, tree: JunctionTree, measurements: Sequence[Measurement], total: float, reference: Array
+    ) -> None:
+        groups, members = _merge([m.attributes for m in measurements], tree.sizes)
+        self.layout = _Layout(
+            Propagation(tree, groups), members, [(m.attributes, m.bins, m.values.shape) for m in measurements]
+        )
+        nothing = [np.zeros(0)]
+        self.measured = np.concatenate([m.values.ravel() for m in measurements] or nothing).astype(np.float64)
+        self.sigma = np.concatenate(
+            [np.broadcast_to(m.sigma, m.values.shape).ravel() for m in measurements] or nothing
+        ).astype(np.float64)
+        self.total = total
+        self.reference = reference
+
+    def __call__(self, pull: Array, theta: Array) -> tuple[float, Array]:
+        """Value and gradient at ``theta`` [all shape=(n,), float64]; ``pull`` is the weight times sigma squared."""
+        log_total, expected = self.layout.propagate(self.reference + theta, self.total)
+        drawn = pull * theta
+        value = self.total * log_total - float(theta @ self.measured) + 0.5 * float(drawn @ theta)
+        return value, expected - self.measured + drawn
+
+    def expected(self) -> Array:
+        """Expected counts of the measured cells at the reference."""
+        return self.layout.propagate(self.reference, self.total)[1]
+
+
+def _start(measurements: Sequence[Measurement], warm: MarkovRandomField | None) -> Array:
     """First parameters: the warm model's; for attributes it does not cover, the logs of the best measured one-way marginal."""
     parts = []
     covered: set[int] = set()
@@ -469,7 +497,8 @@ def _start(sizes: Sequence[int], measurements: Sequence[Measurement], warm: Mark
         parts.append(np.zeros(m.values.shape) if match is None else match.theta.copy())
         if match is not None:
             covered.update(m.attributes)
-    best: dict[int, tuple[int, float, int, int, Array]] = {}
+    best: dict[int, tuple[int, float, int, int]] = {}
+    starts: dict[tuple[int, int], Array] = {}
     for i, m in enumerate(measurements):
         variance = np.broadcast_to(np.square(m.sigma), m.values.shape)
         for axis, a in enumerate(m.attributes):
@@ -477,15 +506,15 @@ def _start(sizes: Sequence[int], measurements: Sequence[Measurement], warm: Mark
             margin = m.values.sum(axis=others)
             spread = np.sqrt(variance.sum(axis=others))
             bins = m.bins[axis]
-            width = 1.0 if bins is None else np.maximum(np.bincount(bins, minlength=len(margin)), 1)
-            start = np.log(np.maximum(margin, 0.5 * spread) / width)
-            rank = (-len(margin), float(spread.mean()), i, axis, start)
-            if a not in covered and (a not in best or rank[:4] < best[a][:4]):
+            width = 1 if bins is None else np.maximum(np.bincount(bins, minlength=len(margin)), 1)
+            starts[i, axis] = np.log(np.maximum(margin, 0.5 * spread) / width)
+            # Most values first, then least noise.
+            rank = (-len(margin), float(spread.mean()), i, axis)
+            if a not in covered and (a not in best or rank < best[a]):
                 best[a] = rank
-    for _, _, i, axis, start in best.values():
-        shape = [1] * parts[i].ndim
-        shape[axis] = -1
-        parts[i] += (start - start.max()).reshape(shape)
+    for _, _, i, axis in best.values():
+        start = starts[i, axis]
+        parts[i] += (start - start.max()).reshape([-1 if k == axis else 1 for k in range(parts[i].ndim)])
     return np.concatenate([p.ravel() for p in parts] or [np.zeros(0)])
 
 
@@ -493,67 +522,60 @@ def _minimise(
     evaluate: Callable[[Array], tuple[float, Array]],
     theta: Array,
     scale: Array,
-    precision: Array,
+    sigma: Array,
     tolerance: float,
     iterations: int,
     progress: Callable[[int, float], None] | None,
-    memory: int = 12,
 ) -> Array:
+    """Preconditioned L-BFGS with a weak Wolfe line search, until the gradient is small in units of sigma."""
     value, gradient = evaluate(theta)
-    steps: list[Array] = []
-    changes: list[Array] = []
-    for iteration in range(iterations if theta.size else 0):
-        error = math.sqrt(float(gradient * gradient @ precision) / theta.size)
+    steps = np.empty((MEMORY, theta.size))
+    changes = np.empty((MEMORY, theta.size))
+    kept = 0
+    for iteration in range(iterations):
+        error = float(np.linalg.norm(gradient / sigma)) / math.sqrt(theta.size)
         if progress:
             progress(iteration, error)
         if error <= tolerance:
             break
-        direction = -gradient
-        weights = []
-        for s, c in zip(reversed(steps), reversed(changes), strict=True):
-            w = float(s @ direction) / float(s @ c)
-            weights.append(w)
-            direction -= w * c
-        direction *= scale
-        if steps:
-            direction *= float(steps[-1] @ changes[-1]) / float(changes[-1] @ (scale * changes[-1]))
-        for s, c, w in zip(steps, changes, reversed(weights), strict=True):
-            direction += (w - float(c @ direction) / float(s @ c)) * s
-        slope = float(direction @ gradient)
-        # Weak Wolfe conditions by bracketing: enough decrease, and a slope that has flattened.
+        order = np.arange(max(0, kept - MEMORY), kept) % MEMORY
+        way = direction(gradient, scale, steps, changes, order)
+        slope = float(way @ gradient)
+        # Bracket a length with enough decrease and a slope that has flattened; the first try nearly always does.
         low, high, length = 0.0, math.inf, 1.0
         for _ in range(40):
-            candidate = theta + length * direction
+            candidate = theta + length * way
             new_value, new_gradient = evaluate(candidate)
-            if not math.isfinite(new_value) or new_value > value + 1e-4 * length * slope + 1e-13 * abs(value):
+            # The slack is what rounding takes from a value of this size.
+            if not new_value <= value + 1e-4 * length * slope + 1e-13 * abs(value):
                 high = length
-            elif float(new_gradient @ direction) < 0.9 * slope:
+            elif float(new_gradient @ way) < 0.9 * slope:
                 low = length
             else:
                 break
             length = 2 * low if math.isinf(high) else 0.5 * (low + high) if low else 0.25 * high
         else:
             return theta
-        step = candidate - theta
-        change = new_gradient - gradient
+        step, change = candidate - theta, new_gradient - gradient
         theta, value, gradient = candidate, new_value, new_gradient
         if float(step @ change) > 0:
-            steps.append(step)
-            changes.append(change)
-            if len(steps) > memory:
-                del steps[0], changes[0]
+            steps[kept % MEMORY], changes[kept % MEMORY] = step, change
+            kept += 1
     return theta
 
 
 def summarize(sizes: Sequence[int], measurements: Sequence[Measurement] | JunctionTree) -> Summary:
-    """Cells, treewidth, bytes and time of a fit, before it runs; from measurements or a junction tree."""
+    """Cells, treewidth, bytes and time of a fit, before it runs; from measurements or from a junction tree."""
     if isinstance(measurements, JunctionTree):
         return _summary(measurements)
-    return _summary(
-        junction_tree(sizes, {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)})
-    )
+    return _summary(junction_tree(sizes, _edges(measurements)))
+
+
+def _edges(measurements: Sequence[Measurement]) -> set[tuple[int, int]]:
+    return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
 
 
 def _summary(tree: JunctionTree) -> Summary:
-    # About a nanosecond per cell and pass, a hundred passes.
-    return Summary(len(tree.cliques), tree.cells, tree.largest, tree.treewidth, 8 * tree.cells, 0.05 + 1e-7 * tree.cells)
+    # Measured: some 300 propagations of two passes, each about half a nanosecond per cell and three microseconds per clique.
+    seconds = 0.02 + 300 * (1e-9 * tree.cells + 6e-6 * len(tree.cliques))
+    return Summary(len(tree.cliques), tree.cells, tree.largest, tree.treewidth, 8 * tree.cells, seconds)

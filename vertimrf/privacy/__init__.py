@@ -1,0 +1,1 @@
+"""The privacy room: events, exact accountants, the ledger, and noise."""

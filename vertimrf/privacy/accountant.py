@@ -1,0 +1,223 @@
+"""Composition: the (epsilon, delta) of a list of events, and the scale of noise that meets a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft, optimize, signal, stats
+
+from ..errors import PrivacyError
+from .events import Event, LossGrid
+
+__all__ = ["Spent", "calibrate", "cumulative", "delta", "epsilon"]
+
+Floats = npt.NDArray[np.float64]
+
+# Rényi orders: dense where accounting of this kind has its optimum, wide enough for tiny and for huge budgets.
+ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.05, 2000, 120)])
+# Mass of the composed loss that the grid may leave out; it counts as an infinite loss.
+TAIL = 1e-13
+# Steps per standard deviation of the narrowest loss: composition then overstates epsilon by less than one part in a thousand.
+STEPS_PER_SPREAD = 13.0
+LARGEST_GRID = 1 << 23
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a list of events spends.
+
+    Attributes:
+        epsilon: at the delta asked for; infinite when no epsilon meets it.
+        method: "pld" (privacy-loss distributions) or "renyi", whichever is smaller.
+    """
+
+    epsilon: float
+    method: str
+
+
+def epsilon(events: Sequence[Event], delta: float) -> Spent:
+    """Composed epsilon at ``delta``, adaptive composition included.
+
+    Raises:
+        PrivacyError: delta outside (0, 1), or no events.
+    """
+    return cumulative(events, delta)[-1]
+
+
+def cumulative(events: Sequence[Event], delta: float) -> list[Spent]:
+    """Composed epsilon after each event, in order.
+
+    Raises:
+        PrivacyError: delta outside (0, 1), or no events.
+    """
+    _check(events, delta)
+    by_pld = np.max([_epsilons(direction, delta) for direction in _composed(events)], axis=0)
+    renyi = np.cumsum([event.renyi(ORDERS) for event in events], axis=0)
+    # Canonne, Kamath and Steinke (2020), proposition 12.
+    slack = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    by_renyi = np.maximum((renyi + slack).min(axis=1), 0.0)
+    return [
+        Spent(float(pld), "pld") if pld <= renyi else Spent(float(renyi), "renyi")
+        for pld, renyi in zip(by_pld, by_renyi, strict=True)
+    ]
+
+
+def delta(events: Sequence[Event], epsilon: float) -> float:
+    """Composed delta at ``epsilon``, by privacy-loss distributions.
+
+    Raises:
+        PrivacyError: epsilon negative or not finite, or no events.
+    """
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise PrivacyError(f"epsilon must be a finite number of at least 0, not {epsilon}.")
+    _check(events, 0.5)
+    worst = 0.0
+    for step, lowest, masses, infinite in _composed(events):
+        losses = (np.arange(len(masses[-1])) + lowest) * step
+        above = losses > epsilon
+        worst = max(worst, float((masses[-1][above] * -np.expm1(epsilon - losses[above])).sum()) + infinite[-1])
+    return min(worst, 1.0)
+
+
+def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delta: float) -> float:
+    """The largest scale whose events spend at most ``target`` at ``delta``.
+
+    Args:
+        events_at: events at a scale in zCDP units: twice the scale, about twice the ``rho`` of every event.
+        target: epsilon to meet.
+        delta: delta to meet it at.
+
+    Returns:
+        A scale whose epsilon lies within one part in a thousand below the target, or as near as whole numbers of phantoms allow.
+
+    Raises:
+        PrivacyError: target not above 0, delta outside (0, 1), or no noise that meets them.
+    """
+    if not (math.isfinite(target) and target > 0):
+        raise PrivacyError(f"The target epsilon must be a number above 0, not {target}.")
+    if not 0 < delta < 1:
+        raise PrivacyError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    guess = math.log(gaussian_rho(target, delta))
+    low, high = -math.inf, math.inf
+    low_spent = high_spent = 0.0
+    for _ in range(40):
+        spent = epsilon(events_at(math.exp(guess)), delta).epsilon
+        if spent <= target:
+            low, low_spent = guess, spent
+            if spent >= target * (1 - 1e-3):
+                return math.exp(low)
+        else:
+            high, high_spent = guess, spent
+        if high - low < 1e-6:
+            break
+        # epsilon grows about as the root of the scale; aim a little below the target, and bisect once both sides are known
+        # and the aim leaves the bracket.
+        aim = guess + 2 * math.log(target * (1 - 4e-4) / spent) if math.isfinite(spent) and spent > 0 else guess - 2
+        if math.isfinite(low) and math.isfinite(high):
+            if math.isfinite(high_spent):
+                along = (target * (1 - 4e-4) - low_spent) / (high_spent - low_spent)
+                aim = low + (high - low) * min(max(along, 0.05), 0.95)
+            else:
+                aim = 0.5 * (low + high)
+        guess = aim
+        if guess < -80:
+            break
+    if math.isfinite(low):
+        return math.exp(low)
+    raise PrivacyError(f"No noise meets epsilon {target} at delta {delta}; what is already spent exceeds it: raise the target.")
+
+
+def gaussian_rho(epsilon: float, delta: float) -> float:
+    """zCDP of the Gaussian mechanism that spends exactly (epsilon, delta) (Balle and Wang, 2018)."""
+
+    def excess(log_mu: float) -> float:
+        mu = math.exp(log_mu)
+        first = stats.norm.logcdf(-epsilon / mu + mu / 2)
+        second = epsilon + stats.norm.logcdf(-epsilon / mu - mu / 2)
+        return float(np.exp(first) - np.exp(second) - delta)
+
+    return 0.5 * math.exp(2 * optimize.brentq(excess, math.log(1e-9), math.log(1e3)))
+
+
+def _check(events: Sequence[Event], delta: float) -> None:
+    if not events:
+        raise PrivacyError("There are no events to account for.")
+    if not 0 < delta < 1:
+        raise PrivacyError(f"delta must lie strictly between 0 and 1, not {delta}.")
+
+
+Composed = tuple[float, int, list[Floats], list[float]]
+
+
+def _composed(events: Sequence[Event]) -> list[Composed]:
+    """Composed loss distributions of every prefix of the events, a record added and a record removed.
+
+    dp-accounting composes the same distributions pair by pair; its truncation bounds suit a few thousand compositions on
+    coarse grids, not millions of keys on fine ones. One Fourier transform per event does it in a tenth of the time; a test
+    holds both together.
+
+    Returns:
+        Per direction: grid step, index of the lowest loss, masses after each event, infinite-loss mass after each event.
+    """
+    step = min(event.spread for event in events) / STEPS_PER_SPREAD
+    total = math.sqrt(sum(event.count * event.spread**2 for event in events))
+    step = max(step, (total * 14 + total**2 * 2) / LARGEST_GRID)
+    directions = zip(*(event.losses(step) for event in events), strict=True)
+    counts = [event.count for event in events]
+    return [_compose(list(grids), counts, step) for grids in directions]
+
+
+def _compose(grids: list[LossGrid], counts: list[int], step: float) -> Composed:
+    lowest, size = _support(grids, counts, step)
+    length = fft.next_fast_len(size, real=True)
+    spectrum = np.ones(length // 2 + 1, np.complex128)
+    finite = 0.0
+    masses, infinite = [], []
+    for grid, count in zip(grids, counts, strict=True):
+        wrapped = np.zeros(length)
+        occupied = np.nonzero(grid.mass)[0]
+        np.add.at(wrapped, (occupied + grid.lowest) % length, grid.mass[occupied])
+        spectrum *= fft.rfft(wrapped, workers=-1) ** count
+        finite += count * math.log(min(float(grid.mass.sum()), 1.0))
+        mass = np.roll(fft.irfft(spectrum, length, workers=-1), -lowest)[:size]
+        masses.append(np.maximum(mass, 0.0))
+        # Rounding of the transform is of the order of 1e-16 a point.
+        infinite.append(-math.expm1(finite) + TAIL + 1e-17 * length)
+    return step, lowest, masses, infinite
+
+
+def _support(grids: list[LossGrid], counts: list[int], step: float) -> tuple[int, int]:
+    """Chernoff bounds that all but TAIL of every prefix's loss lies within: index of the lowest loss, number of points."""
+    orders = np.geomspace(0.5, 3000, 40)
+    orders = np.concatenate([-orders, orders])
+    lowest, highest = 0, 0
+    exponent = np.zeros(len(orders))
+    for grid, count in zip(grids, counts, strict=True):
+        occupied = np.nonzero(grid.mass)[0]
+        tilted = np.outer(orders, (occupied + grid.lowest) * step)
+        top = tilted.max(axis=1, keepdims=True)
+        exponent += count * (top[:, 0] + np.log((np.exp(tilted - top) * grid.mass[occupied]).sum(axis=1)))
+        bounds = (exponent + math.log(2 * len(grids) / TAIL)) / orders
+        highest = max(highest, math.ceil(bounds[orders > 0].min() / step))
+        lowest = min(lowest, math.floor(bounds[orders < 0].max() / step))
+    return lowest, highest - lowest + 1
+
+
+def _epsilons(composed: Composed, delta: float) -> list[float]:
+    """Smallest epsilon at ``delta`` after each event."""
+    step, lowest, masses, infinite = composed
+    losses = (np.arange(len(masses[0])) + lowest) * step
+    zero = max(-lowest, 0)
+    out = []
+    for mass, beyond in zip(masses, infinite, strict=True):
+        # delta(e) = sum over losses l >= e of mass(l) (1 - exp(e - l)); the second part is a recursion from the largest loss
+        # down, which neither overflows nor cancels.
+        tail = mass[zero:][::-1]
+        deltas = np.cumsum(tail) - signal.lfilter([1.0], [1.0, -math.exp(-step)], tail) + beyond
+        within = np.nonzero(deltas[::-1] <= delta)[0]
+        out.append(float(losses[zero + within[0]]) if len(within) else math.inf)
+    return out

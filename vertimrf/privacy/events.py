@@ -1,0 +1,297 @@
+"""Events: what each mechanism of a run may reveal about one record, as exact privacy-loss distributions.
+
+Neighbouring tables differ by adding or removing one record. Every event gives the same three things: its loss distribution
+on a grid, in both directions and never optimistic; its Rényi divergences; and ``rho``, its weight in zCDP units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PrivacyError
+
+__all__ = ["Event", "GaussianEvent", "LossGrid", "SelectionEvent", "SketchEvent", "event_from_json", "event_to_json"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LossGrid:
+    """A privacy-loss distribution on multiples of a grid step.
+
+    Attributes:
+        lowest: index of the first grid point (the loss is index * step).
+        mass: probability of each grid point [float64]; what is missing to 1 is the mass of an infinite loss.
+    """
+
+    lowest: int
+    mass: Floats
+
+
+class Event(Protocol):
+    """A mechanism that reads the data, repeated ``count`` times with independent randomness."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def rho(self) -> float:
+        """All repetitions together, in zCDP units (half the variance of the privacy loss); sets shares and first guesses."""
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of one repetition's privacy loss; sets the grid."""
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        """One repetition's losses, a record added and a record removed, on multiples of ``step``."""
+
+    def renyi(self, orders: Floats) -> Floats:
+        """Rényi divergence of all repetitions at each order, the larger direction."""
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """Integer queries with discrete Gaussian noise (Canonne, Kamath and Steinke, 2020).
+
+    Attributes:
+        sigma: noise parameter, in the query's integer units.
+        sensitivity: how far one record can move one count, an integer in the same units. A marginal has 1: a record moves
+            one cell by 1, and the noise of the other cells cancels from the loss.
+        count: number of such queries.
+    """
+
+    sigma: float
+    sensitivity: int = 1
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.sigma) and self.sigma > 0):
+            raise PrivacyError(f"A Gaussian event needs a sigma above 0, not {self.sigma}.")
+        _check_whole("a Gaussian event's sensitivity", self.sensitivity)
+        _check_whole("a Gaussian event's count", self.count)
+
+    @property
+    def rho(self) -> float:
+        return self.count * 0.5 * (self.sensitivity / self.sigma) ** 2
+
+    @property
+    def spread(self) -> float:
+        return self.sensitivity / self.sigma
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        # Beyond 10 sigma lies less than 1e-22 of the mass; leaving it out makes it count as an infinite loss.
+        reach = math.ceil(10 * self.sigma) + 1
+        noise = np.arange(-reach, reach + 1, dtype=np.float64)
+        mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
+        # The tail's share is added to the normaliser, so that no probability is overstated by truncation.
+        mass /= mass.sum() * (1 + 1e-21)
+        loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)
+        grid = connect_the_dots(loss, mass, step)
+        return grid, grid
+
+    def renyi(self, orders: Floats) -> Floats:
+        return orders * self.rho
+
+
+@dataclass(frozen=True)
+class SelectionEvent:
+    """The exponential mechanism: weights exp(epsilon * score / (2 * sensitivity)).
+
+    Its privacy loss lies in an interval of length epsilon (Dong, Durfee and Rogers, 2020). Over all mechanisms with that
+    property the largest hockey-stick divergence at a in [-epsilon, epsilon] is (e^(epsilon/2) - e^(a/2))^2 / (e^epsilon - 1):
+    a convex envelope, hence a dominating pair that composes adaptively.
+
+    Attributes:
+        epsilon: length of the loss interval.
+        count: number of selections.
+    """
+
+    epsilon: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise PrivacyError(f"A selection event needs an epsilon above 0, not {self.epsilon}.")
+        _check_whole("a selection event's count", self.count)
+
+    @property
+    def rho(self) -> float:
+        return self.count * self.epsilon**2 / 8
+
+    @property
+    def spread(self) -> float:
+        return self.epsilon / 2
+
+    def profile(self, at: Floats) -> Floats:
+        """Largest hockey-stick divergence at each ``at``."""
+        inside = np.expm1((self.epsilon - at) / 2) ** 2 * np.exp(at) / math.expm1(self.epsilon)
+        return np.where(at >= self.epsilon, 0.0, np.where(at <= -self.epsilon, -np.expm1(np.minimum(at, 0.0)), inside))
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        ends = math.ceil(self.epsilon / step) + 1
+        delta = self.profile(np.arange(-ends, ends + 1) * step)
+        slope = np.diff(delta)
+        mass = np.empty_like(delta)
+        mass[0] = 1 - delta[0] + slope[0] / math.expm1(step)
+        mass[1:-1] = (slope[1:] - slope[:-1] * math.exp(step)) / math.expm1(step)
+        mass[-1] = slope[-1] / math.expm1(-step)
+        grid = LossGrid(-ends, np.maximum(mass, 0.0))
+        return grid, grid
+
+    def renyi(self, orders: Floats) -> Floats:
+        return orders * self.rho
+
+
+@dataclass(frozen=True)
+class SketchEvent:
+    """Geometric sketches under independent keys, with phantoms, floor and ceiling.
+
+    Under one key a record touches ``attributes_per_key`` sketches with the same level. With m the lowest of the touched
+    sketches' levels and s how many lie at m, the likelihood ratio present / absent is F(m-1) + f(m) (G(m)/g(m))^s, with F, f
+    the law of one level and G, g that of max(floor, phantoms), both clipped. With no other record present this is exact, and
+    any other table is a function of it (post-processing); see the README for why d attributes per key compose so badly.
+
+    Attributes:
+        phantoms: phantom records per sketch.
+        floor, ceiling: published levels lie within.
+        keys: independent hash keys.
+        gamma: a level exceeds k with probability (1 + gamma)^-k.
+        attributes_per_key: sketches a record touches under one key: 2 for scheduled pairs, all d for the published encoder.
+    """
+
+    phantoms: int
+    floor: int
+    ceiling: int
+    keys: int
+    gamma: float = 1.0
+    attributes_per_key: int = 2
+
+    def __post_init__(self) -> None:
+        _check_whole("a sketch event's number of phantoms", self.phantoms)
+        _check_whole("a sketch event's number of keys", self.keys)
+        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key)
+        if not 0 <= self.floor < self.ceiling:
+            raise PrivacyError(f"A sketch's floor {self.floor} must be at least 0 and below its ceiling {self.ceiling}.")
+        if not (math.isfinite(self.gamma) and self.gamma > 0):
+            raise PrivacyError(f"A sketch's gamma must be above 0, not {self.gamma}.")
+
+    @property
+    def count(self) -> int:
+        return self.keys
+
+    @cached_property
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Probability under "absent" and log likelihood ratio of every (m, s) that can occur."""
+        log_base = math.log1p(self.gamma)
+        levels = np.arange(self.floor, self.ceiling + 1, dtype=np.float64)
+        log_cdf = np.full(len(levels), -np.inf)
+        log_cdf[levels > 0] = np.log(-np.expm1(-levels[levels > 0] * log_base))
+        log_cdf[-1] = 0.0
+        cdf = np.exp(log_cdf)
+        pmf = np.diff(cdf, prepend=0.0)
+        # Differences of nearby exponentials are taken through expm1, so that the high levels' tiny masses keep their digits.
+        exceeds = np.exp(-levels * log_base)
+        pmf[1:-1] = exceeds[:-2] - exceeds[1:-1]
+        pmf[-1] = exceeds[-2]
+        upper = -np.expm1(self.phantoms * log_cdf)
+        phantom_cdf = np.exp(self.phantoms * log_cdf)
+        phantom_pmf = np.concatenate([phantom_cdf[:1], upper[:-1] - upper[1:]])
+        d = self.attributes_per_key
+        below = np.concatenate([[0.0], cdf[:-1]])
+        probabilities, ratios = [], []
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            for s in range(1, d + 1):
+                probabilities.append(
+                    np.exp(math.log(math.comb(d, s)) + s * np.log(phantom_pmf)) * np.power(upper, float(d - s))
+                )
+                high = np.log(pmf) + s * (np.log(phantom_cdf) - np.log(phantom_pmf))
+                ratios.append(np.logaddexp(np.log(below), high))
+        p, log_ratio = np.concatenate(probabilities), np.concatenate(ratios)
+        possible = (p > 0) & np.isfinite(log_ratio)
+        return p[possible], log_ratio[possible]
+
+    @cached_property
+    def rho(self) -> float:
+        p, log_ratio = self.atoms
+        return float(self.keys * 0.5 * (p * np.exp(log_ratio) * log_ratio**2).sum())
+
+    @property
+    def spread(self) -> float:
+        return math.sqrt(2 * self.rho / self.keys)
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        p, log_ratio = self.atoms
+        return (
+            connect_the_dots(log_ratio, p * np.exp(log_ratio), step),
+            connect_the_dots(-log_ratio, p, step),
+        )
+
+    def renyi(self, orders: Floats) -> Floats:
+        p, log_ratio = self.atoms
+        out = np.empty(len(orders))
+        for i, order in enumerate(orders):
+            added = _log_sum(np.log(p) + order * log_ratio) / (order - 1)
+            removed = _log_sum(np.log(p) + (1 - order) * log_ratio) / (order - 1)
+            out[i] = self.keys * max(added, removed, 0.0)
+        return out
+
+
+def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
+    """Spread each atom over its two neighbouring grid points so that both measures keep their mass.
+
+    This is the pessimistic discretisation of Doroshenko et al. (2022), for a distribution of finitely many losses: far
+    tighter under composition than rounding every loss up.
+    """
+    index = np.floor(loss / step).astype(np.int64)
+    # Rounding may leave the remainder a hair outside one step.
+    rest = np.clip(loss - index * step, 0.0, step)
+    above = np.expm1(-rest) / math.expm1(-step)
+    lowest = int(index.min())
+    size = int(index.max()) - lowest + 2
+    grid = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size)
+    grid += np.bincount(index - lowest + 1, weights=mass * above, minlength=size)
+    return LossGrid(lowest, grid)
+
+
+def _log_sum(terms: Floats) -> float:
+    top = float(terms.max())
+    return top + math.log(float(np.exp(terms - top).sum()))
+
+
+def _check_whole(what: str, value: float) -> None:
+    if value != int(value) or value < 1:
+        raise PrivacyError(f"{what[0].upper()}{what[1:]} must be a whole number of at least 1, not {value}.")
+
+
+KINDS: Mapping[str, type] = {"gaussian": GaussianEvent, "selection": SelectionEvent, "sketches": SketchEvent}
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """An event as JSON-able fields with its kind."""
+    for kind, cls in KINDS.items():
+        if type(event) is cls:
+            return {"kind": kind, **asdict(event)}  # type: ignore[call-overload]
+    raise PrivacyError(f"An event of type {type(event).__name__} has no JSON form.")
+
+
+def event_from_json(data: Any) -> Event:
+    """Read an event back.
+
+    Raises:
+        PrivacyError: an unknown kind, or fields that do not belong to it.
+    """
+    try:
+        fields = dict(data)
+        event: Event = KINDS[fields.pop("kind")](**fields)
+        return event
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, PrivacyError):
+            raise
+        raise PrivacyError(f"This is no privacy event ({error}).") from None

@@ -1,0 +1,157 @@
+"""The ledger: every event of a run, what it costs, and the total; for people and as JSON that notices edits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from ..errors import PrivacyError
+from .accountant import Spent, cumulative
+from .events import Event, event_from_json, event_to_json
+
+__all__ = ["Ledger", "LedgerEntry"]
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One line of the ledger.
+
+    Attributes:
+        event: the mechanism.
+        party: who releases.
+        released: what, in words.
+        noise: how it is protected, in words.
+    """
+
+    event: Event
+    party: str
+    released: str
+    noise: str
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            "party": self.party,
+            "released": self.released,
+            "noise": self.noise,
+            "event": event_to_json(self.event),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> LedgerEntry:
+        """Read an entry back.
+
+        Raises:
+            PrivacyError: not a ledger entry.
+        """
+        try:
+            return cls(event_from_json(data["event"]), str(data["party"]), str(data["released"]), str(data["noise"]))
+        except (KeyError, TypeError) as error:
+            raise PrivacyError(f"This is no ledger entry ({error}).") from None
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All events of a run, composed.
+
+    Attributes:
+        entries: in order.
+        delta: the delta at which epsilon is stated, for the whole run.
+        reasons: why the total is no guarantee; empty when it is one.
+    """
+
+    entries: tuple[LedgerEntry, ...]
+    delta: float
+    reasons: tuple[str, ...] = field(default=())
+
+    @property
+    def private(self) -> bool:
+        """Whether the total is a guarantee."""
+        return not self.reasons
+
+    def not_private(self, reason: str) -> Ledger:
+        """The same ledger, marked: its total is no guarantee, and why."""
+        return replace(self, reasons=(*self.reasons, reason))
+
+    @cached_property
+    def spent(self) -> tuple[Spent, ...]:
+        """Composed epsilon after each entry, at the ledger's delta."""
+        return tuple(cumulative([entry.event for entry in self.entries], self.delta))
+
+    @property
+    def epsilon(self) -> float:
+        """Composed epsilon of the whole run."""
+        return self.spent[-1].epsilon
+
+    @property
+    def method(self) -> str:
+        """How the total was composed: "pld" or "renyi", whichever is smaller."""
+        return self.spent[-1].method
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Each entry's part of the run's zCDP-equivalent cost; they sum to 1."""
+        costs = [entry.event.rho for entry in self.entries]
+        return tuple(cost / sum(costs) for cost in costs)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form with a digest over everything that counts."""
+        entries = [
+            entry.to_json() | {"share": share, "cumulative_epsilon": spent.epsilon}
+            for entry, share, spent in zip(self.entries, self.shares, self.spent, strict=True)
+        ]
+        body = {
+            "entries": entries,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "method": self.method,
+            "private": self.private,
+            "reasons": list(self.reasons),
+        }
+        return body | {"digest": _digest(body)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Ledger:
+        """Read a ledger back; its total is composed again.
+
+        Raises:
+            PrivacyError: not a ledger, or one that was edited.
+        """
+        if not isinstance(data, dict) or "entries" not in data:
+            raise PrivacyError("This is no ledger: it has no entries.")
+        body = {key: value for key, value in data.items() if key != "digest"}
+        if data.get("digest") != _digest(body):
+            raise PrivacyError("The ledger was edited (its digest does not match); use the file that the run wrote.")
+        entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
+        return cls(entries, float(data["delta"]), tuple(str(reason) for reason in data["reasons"]))
+
+    def table(self) -> str:
+        """The ledger as text for a terminal."""
+        rows = [
+            [entry.party, entry.released, entry.noise, f"{share:.1%}", f"{spent.epsilon:.4f}"]
+            for entry, share, spent in zip(self.entries, self.shares, self.spent, strict=True)
+        ]
+        total = f"Total: epsilon {self.epsilon:.4f} at delta {self.delta:.4g} (add or remove one record; {self.method})."
+        lines = [*_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows), total]
+        lines += [f"NOT PRIVATE: {reason}." for reason in self.reasons]
+        return "\n".join(lines)
+
+
+def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as wide as their widest cell; numbers, the last two, to the right."""
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    text = len(head) - 2
+
+    def line(row: Sequence[str]) -> str:
+        cells = [cell.ljust(w) if i < text else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        return "  ".join(cells).rstrip()
+
+    return [line(head), line(["-" * w for w in widths]), *(line(row) for row in rows)]
+
+
+def _digest(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -222,6 +222,65 @@ def plan(
     click.echo(made.ledger().table())
 
 
+@main.group()
+def secret() -> None:
+    """The parties' shared secret: offer, seal, join; the server may relay the public files, and must not see the others."""
+
+
+@secret.command()
+@click.argument("name")
+@click.option("--key", required=True, help="Private key file to write; keep it.")
+@click.option("--out", required=True, help="Offer file to write; public.")
+def offer(name: str, key: str, out: str) -> None:
+    """Every party: publish an offer under its NAME in the plan."""
+    from .secret import OfferKey
+
+    _check_writable(key, out)
+    private = OfferKey.new(name)
+    private.save(key)
+    _write_json(out, private.offer.to_json())
+    click.echo(f"Publish {out}; keep {key} to yourself.")
+
+
+@secret.command()
+@click.argument("offers", nargs=-1, required=True, metavar="OFFER...")
+@click.option("--key", required=True, help="This party's private key file.")
+@click.option("--secret", "secret_file", required=True, help="Secret file to write; keep it from the server.")
+@click.option("--out", required=True, help="Envelopes to write; public.")
+def seal(offers: Sequence[str], key: str, secret_file: str, out: str) -> None:
+    """One party: draw the secret and seal it for all others' offers."""
+    from .secret import Offer, OfferKey, Secret
+    from .secret import seal as seal_for
+
+    _check_writable(secret_file, out)
+    drawn = Secret.new()
+    envelopes = seal_for(drawn, OfferKey.load(key), [Offer.load(path) for path in offers])
+    drawn.save(secret_file)
+    _write_json(out, envelopes)
+    click.echo(f"Publish {out}; keep {secret_file} from the server. Fingerprint {drawn.fingerprint}: compare it by phone.")
+
+
+@secret.command()
+@click.argument("envelopes")
+@click.option("--key", required=True, help="This party's private key file.")
+@click.option("--secret", "secret_file", required=True, help="Secret file to write; keep it from the server.")
+def join(envelopes: str, key: str, secret_file: str) -> None:
+    """Every other party: open its envelope."""
+    from .errors import MessageError
+    from .secret import OfferKey, open_envelope
+
+    _check_writable(secret_file)
+    try:
+        data = json.loads(Path(envelopes).read_text())
+    except OSError as error:
+        raise MessageError(f"Cannot read {envelopes}: {error.strerror}.") from None
+    except ValueError:
+        raise MessageError(f"{envelopes} holds no envelopes: it is not valid JSON.") from None
+    opened = open_envelope(data, OfferKey.load(key))
+    opened.save(secret_file)
+    click.echo(f"Keep {secret_file} from the server. Fingerprint {opened.fingerprint}: compare it by phone.")
+
+
 @main.command()
 @click.argument("table")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")

@@ -176,6 +176,8 @@ def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, attribute
 
 
 def _array(arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    if name not in arrays:
+        raise MessageError(f"it lacks {name}, which the plan asks for.")
     array = arrays[name]
     if array.dtype != dtype or array.shape != shape:
         raise MessageError(f"{name} has shape {array.shape} of {array.dtype}, not {shape} of {np.dtype(dtype)}.")

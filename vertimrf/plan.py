@@ -39,7 +39,7 @@ CEILING_ABOVE_PHANTOMS = 7
 # N^2 chi^2(Q || P) of one key at that ceiling, for the first guess of N; the accountant, not this figure, has the last word.
 KEY_COST = 7.0
 # Bounds on log2 of the number of keys: fewer save nothing, more cost encoding time and message bytes.
-FEWEST_KEYS = 18
+FEWEST_KEYS = 20
 MOST_KEYS = 22
 
 
@@ -409,13 +409,13 @@ def plan_sketch(
 
 
 def choose_keys(epsilon: float, delta: float, share: float, records: int) -> int:
-    """A power of two that lets phantoms outnumber the largest set, where more keys stop helping.
+    """A power of two that makes phantoms three times the records, where more keys stop helping.
 
-    The error of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys.
+    The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys.
     """
     # zCDP of a Gaussian mechanism at (epsilon, delta), to within a factor that does not matter here.
     rho = share * epsilon**2 / (4 * (math.log(1 / delta) + epsilon))
-    wanted = 2 * rho * records**2 / KEY_COST
+    wanted = 2 * rho * (3 * records) ** 2 / KEY_COST
     return 1 << min(max(math.ceil(math.log2(max(wanted, 1.0))), FEWEST_KEYS), MOST_KEYS)
 
 
@@ -442,7 +442,7 @@ def make_plan(
         delta: target; default 1 / expected_records.
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
         encoder: "paired".
-        keys: hash keys t, over all pairs; default: as many as make phantoms outnumber the records, within 2^18 .. 2^22.
+        keys: hash keys t, over all pairs; default: :func:`choose_keys`.
         shares: budget division; default :class:`Shares`.
         prior: ledger entries already spent to make the plan.
 

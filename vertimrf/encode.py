@@ -1,11 +1,12 @@
 """LocEnc: a party's records in, noisy sketches of who holds which value out (VertiMRF, phase 2).
 
-Two encoders over the same hash. :class:`SketchEncoder` is the product's: each key belongs to one scheduled pair of attributes of two
-different parties, and a record touches two sketches per key. :class:`SharedKeyEncoder` is the published one (VertiMRF, Algorithm 3):
-all attributes under every key; its privacy is that of the exact accountant, not of the paper's Theorem 4, and it serves reproduction.
+Two encoders over the same hash. :class:`SketchEncoder` is the product's: each key belongs to one scheduled pair of
+attributes of two different parties, and a record touches two sketches per key. :class:`SharedKeyEncoder` is the
+published one (VertiMRF, Algorithm 3): all attributes under every key. It serves reproduction, and its privacy is what
+the exact accountant says, not the paper's Theorem 4.
 
-Both stream: ``update`` with chunks of any size, in any order and on any number of threads, ``merge`` partial encoders by maximum, and
-``result`` once, which joins phantoms from the operating system's entropy, floor and ceiling. The levels are the same bit for bit.
+Both stream: ``update`` with chunks of any size, in any order, on any number of threads; ``merge`` partial encoders by
+maximum; and ``result`` once, which joins the phantoms. Whatever the route, the levels are the same bit for bit.
 """
 
 from __future__ import annotations
@@ -26,15 +27,23 @@ from .kernels.geometric import encode_rows, encode_shared, group_by_value, hazar
 from .kernels.jit import threads
 from .kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 
-__all__ = ["ENCODING_VERSION", "ScheduledPair", "SharedKeyEncoder", "SharedKeyPlan", "SketchEncoder", "SketchPlan", "record_digests"]
+__all__ = [
+    "ENCODING_VERSION",
+    "ScheduledPair",
+    "SharedKeyEncoder",
+    "SharedKeyPlan",
+    "SketchEncoder",
+    "SketchPlan",
+    "record_digests",
+]
 
 # Names the hash and the layout of the published levels; the golden fingerprint of the tests belongs to it.
 ENCODING_VERSION = 1
-# Keys of a pair are cut into blocks of at most this many, each with its own streams. Part of the hash: changing it changes levels.
+# Keys of a pair are cut into blocks of at most this many, each with its own streams: part of the hash.
 BLOCK_KEYS = 1 << 16
 HIGHEST_CEILING = 40
 # A row's final minimum is guessed so that the chance of having to start again is about exp(-GUESS_MARGIN).
-GUESS_MARGIN = 4.0
+GUESS_MARGIN = 1.5
 PHANTOM_CHUNK = 1 << 20
 
 
@@ -84,7 +93,9 @@ class SketchPlan:
             for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
                 _check_size(f"{where}, group {group}", bins)
                 if sizes.setdefault(group, bins) != bins:
-                    raise PlanError(f"{where} gives group {group} {bins} values, an earlier pair {sizes[group]}; a group has one size.")
+                    raise PlanError(
+                        f"{where} has {bins} values of group {group}, an earlier pair {sizes[group]}; make them equal."
+                    )
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,9 @@ def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
     if phantoms < 1:
         raise PlanError(f"Sketches need at least 1 phantom, not {phantoms}; without phantoms they are not private.")
     if not 0 <= floor < ceiling <= HIGHEST_CEILING:
-        raise PlanError(f"Levels must satisfy 0 <= floor < ceiling <= {HIGHEST_CEILING}, not floor {floor} and ceiling {ceiling}.")
+        raise PlanError(
+            f"Levels need 0 <= floor < ceiling <= {HIGHEST_CEILING}, not floor {floor} and ceiling {ceiling}."
+        )
 
 
 def _check_keys(where: str, keys: int) -> None:
@@ -132,7 +145,7 @@ def _check_size(where: str, size: int) -> None:
 
 @dataclass(frozen=True)
 class _Block:
-    """Consecutive keys of one sketch table: ``number`` names their streams, ``first`` is their offset within the table's keys."""
+    """Consecutive keys of a sketch table, from its key ``first`` on; ``number`` names their streams."""
 
     number: int
     first: int
@@ -160,6 +173,8 @@ def _cut(keys: int, number: int) -> tuple[_Block, ...]:
 class _Encoder:
     """What both encoders share: checking chunks, merging, phantoms, and the once-only result."""
 
+    _purpose: bytes
+
     def __init__(
         self,
         plan: SketchPlan | SharedKeyPlan,
@@ -170,13 +185,12 @@ class _Encoder:
         num_threads: int | None,
     ) -> None:
         if len(secret) != 32:
-            raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; derive it with vertimrf.secret.derive.")
+            raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
         if len(set(attributes)) != len(attributes):
             raise PlanError(f"The party's attributes {list(attributes)} repeat one; name each once.")
-        purpose = type(self).__name__.encode()[:16]
-        key = hashlib.blake2b(secret, digest_size=16, person=purpose).digest()
+        key = hashlib.blake2b(secret, digest_size=16, person=self._purpose).digest()
         self._key = tuple(np.frombuffer(key, "<u8").astype(np.uint64))
-        identity = repr((ENCODING_VERSION, purpose, asdict(plan), tuple(attributes))).encode()
+        identity = repr((ENCODING_VERSION, self._purpose, asdict(plan), tuple(attributes))).encode()
         self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
         self._plan = plan
         self._attributes = tuple(attributes)
@@ -186,7 +200,7 @@ class _Encoder:
         self._start, self._per_length = hazards(plan.ceiling)
         self._base = max(plan.floor, 1)
         self._state = np.full(sum(s.size * s.keys for s in sketches), self._base, np.uint8)
-        # A lower bound of every row of every block, and the records seen per value, for the next guess of where to stop.
+        # A lower bound of every row of every block, and the records seen per value: for the guess of where to stop.
         self._minima = [[np.full(s.size, self._base, np.uint8) for _ in s.blocks] for s in sketches]
         self._counts = [np.zeros(size, np.int64) for size in sizes]
         self._spent = False
@@ -229,7 +243,7 @@ class _Encoder:
     def state(self) -> bytes:
         """The partial sketches without phantoms, for another process of the same party to merge.
 
-        It protects nobody: whoever holds it and the secret can test records for membership. Keep it like the table itself.
+        It protects nobody: with the secret, it tells whether a record is in the table. Keep it like the table itself.
 
         Raises:
             PrivacyError: the encoder's result has been taken.
@@ -258,13 +272,14 @@ class _Encoder:
             count += np.frombuffer(state, "<i8", count.size, begin)
 
     def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[npt.NDArray[np.uint8], ...]:
-        """Join the phantoms and hand out the levels to publish; once, because a second set of phantoms would peel off the first.
+        """Join the phantoms and hand out the levels to publish; once, as a second set of phantoms would undo the first.
 
         Args:
-            entropy: gives that many unpredictable bytes. Anything but the operating system's makes the result not private.
+            entropy: gives that many unpredictable bytes. Only the operating system's make the result private.
 
         Returns:
-            One table per sketched attribute, in publishing order [shape=(values, keys), uint8], levels within floor and ceiling.
+            One table per sketched attribute, in publishing order [shape=(values, keys), uint8]; levels lie within floor
+            and ceiling.
 
         Raises:
             PrivacyError: the result has been taken before.
@@ -274,12 +289,13 @@ class _Encoder:
         state, self._state = self._state, np.empty(0, np.uint8)
         thresholds = phantom_thresholds(self._plan.phantoms, self._plan.floor, self._plan.ceiling)
         table = phantom_table(thresholds, self._plan.floor)
+        unsettled = np.empty(min(state.size, PHANTOM_CHUNK), np.int64)
         for begin in range(0, state.size, PHANTOM_CHUNK):
             levels = state[begin : begin + PHANTOM_CHUNK]
-            words = np.frombuffer(bytearray(entropy(2 * levels.size)), np.uint16)
-            unsettled = raise_by_phantoms(levels, words, table)
-            more = np.frombuffer(bytearray(entropy(8 * unsettled)), np.uint64)
-            raise_unsettled(levels, words, table, more, thresholds, self._plan.floor)
+            words = np.frombuffer(bytearray(entropy(levels.size)), np.uint8)
+            count = raise_by_phantoms(levels, words, table, unsettled)
+            more = np.frombuffer(bytearray(entropy(8 * count)), np.uint64)
+            raise_unsettled(levels, words, unsettled[:count], more, thresholds, self._plan.floor)
         return tuple(state[s.offset : s.offset + s.size * s.keys].reshape(s.size, s.keys) for s in self._sketches)
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
@@ -288,8 +304,8 @@ class _Encoder:
     def _check_unspent(self) -> None:
         if self._spent:
             raise PrivacyError(
-                "This encoder's result has been taken (or merged into another encoder): its hashes may be published once. "
-                "Make a new plan, and with it new hashes, for another release."
+                "This encoder's sketches have been handed out, or merged into another encoder; one plan's hashes may "
+                "be published only once, so make a new plan for another release."
             )
 
     def _merge_levels(self, levels: npt.NDArray[np.uint8]) -> None:
@@ -306,26 +322,25 @@ class _Encoder:
             )
         if codes.ndim != 2 or codes.dtype.kind not in "iu":
             raise TableError(
-                f"Codes must be a two-dimensional integer array, one row per attribute, not {codes.ndim}-dimensional {codes.dtype}."
+                f"Codes must be a two-dimensional integer array, one row per attribute, not {codes.ndim}-dimensional "
+                f"{codes.dtype}; encode the table against its schema first."
             )
         if codes.shape != (len(self._sizes), digests.size):
             raise TableError(
-                f"Codes have shape {codes.shape}, but the encoder's {len(self._sizes)} attributes and the {digests.size} digests "
-                f"ask for {(len(self._sizes), digests.size)}: one row per attribute, one column per record."
+                f"Codes have shape {codes.shape}, but {len(self._sizes)} attributes and {digests.size} digests ask for "
+                f"{(len(self._sizes), digests.size)}: one row per attribute, one column per record."
             )
         for attribute, size, row in zip(self._attributes, self._sizes, codes, strict=True):
             if row.size and not 0 <= int(row.min()) <= int(row.max()) < size:
                 bad = int(np.flatnonzero((row < 0) | (row >= size))[0])
                 raise TableError(
-                    f"Attribute {attribute} holds code {int(row[bad])} in record {bad} of the chunk, outside its domain 0..{size - 1}; "
-                    "correct the record, or widen the domain in the schema and plan again."
+                    f"Attribute {attribute} holds code {int(row[bad])} in record {bad} of the chunk, outside its "
+                    f"domain 0..{size - 1}; correct the record, or widen the domain in the schema and plan again."
                 )
         return np.require(digests, None, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
 
     def _stops(self, column: int, keys: int) -> npt.NDArray[np.int64]:
-        """Per value, the level that all ``keys`` sketches of its row will probably have reached, after the records counted so far."""
-        ratio = np.maximum(self._counts[column] / (math.log(keys) + GUESS_MARGIN), 1.0)
-        return np.clip(np.log2(ratio).astype(np.int64), self._base, self._plan.ceiling - 1)
+        return guess_stops(self._counts[column], keys, self._plan)
 
 
 class SketchEncoder(_Encoder):
@@ -333,8 +348,8 @@ class SketchEncoder(_Encoder):
 
     Args:
         plan: the public sketch parameters.
-        attributes: this party's groups, by the plan's numbers; the rows of the codes. Pairs without one of them are skipped.
-        secret: 32 bytes derived from the parties' shared secret and the plan. Both parties of a pair must have the same.
+        attributes: this party's groups, by the plan's numbers; the rows of the codes. Other parties' pairs are skipped.
+        secret: 32 bytes derived from the parties' shared secret and the plan, the same at both parties of a pair.
         num_threads: threads for the kernels; None leaves the setting as it is.
 
     ``result()`` gives one table per scheduled pair of this party, in schedule order.
@@ -343,6 +358,8 @@ class SketchEncoder(_Encoder):
         PlanError: attributes that repeat, that the plan does not schedule, or that are both sides of a pair.
         PrivacyError: a secret that is not 32 bytes.
     """
+
+    _purpose = b"vertimrf paired"
 
     def __init__(
         self, plan: SketchPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
@@ -355,7 +372,7 @@ class SketchEncoder(_Encoder):
             blocks = _cut(pair.keys, block)
             block += len(blocks)
             if pair.left in column and pair.right in column:
-                raise PlanError(f"Scheduled pair {number} joins groups {pair.left} and {pair.right} of one party; it needs two parties.")
+                raise PlanError(f"Scheduled pair {number} joins two groups of one party, {pair.left} and {pair.right}.")
             for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
                 if group in column:
                     sizes[group] = bins
@@ -395,7 +412,7 @@ class SketchEncoder(_Encoder):
 
 
 class SharedKeyEncoder(_Encoder):
-    """Sketches of one party's attributes under keys that all attributes share, as published (VertiMRF, Algorithms 1 and 3).
+    """Sketches of one party's attributes under keys that all attributes share (VertiMRF, Algorithms 1 and 3).
 
     Args:
         plan: the public sketch parameters.
@@ -409,6 +426,8 @@ class SharedKeyEncoder(_Encoder):
         PlanError: attributes that repeat or that the plan does not have.
         PrivacyError: a secret that is not 32 bytes.
     """
+
+    _purpose = b"vertimrf shared"
 
     def __init__(
         self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
@@ -433,20 +452,45 @@ class SharedKeyEncoder(_Encoder):
             guess = np.concatenate([self._stops(column, block.keys) for column in range(len(self._sizes))])
             rows = state[:, block.first : block.first + block.keys]
             stops = np.maximum(minima, guess).astype(np.uint8)
-            while True:
-                tables = np.repeat(np.ascontiguousarray(rows)[None], numba.get_num_threads(), axis=0)
-                encode_shared(*self._key, digests, codes, first_row[:-1], stops, block.number, self._start, self._per_length, tables)
-                np.max(tables, axis=0, out=rows)
-                # Only a row whose smallest level fell short of the guess may lack something: its records go again.
-                low = np.where(stops > minima, rows.min(axis=1), minima)
-                minima = np.maximum(minima, np.minimum(low, stops))
-                short = low < stops
-                if not short.any():
-                    break
-                stops = np.where(short, low, self._plan.ceiling).astype(np.uint8)
-                minima = np.minimum(minima, stops)
-            for column in range(len(self._sizes)):
-                self._minima[column][number][:] = rows[first_row[column] : first_row[column + 1]].min(axis=1)
+            self._raise(digests, codes, first_row, stops, block.number, rows)
+            low = rows.min(axis=1)
+            while (short := low < stops).any():
+                # A guess was too high: the records of those rows go again, one level further down.
+                stops = np.where(short, np.maximum(low, stops - 1), low)
+                again = np.where(short, stops, self._plan.ceiling).astype(np.uint8)
+                self._raise(digests, codes, first_row, again, block.number, rows)
+                low = rows.min(axis=1)
+            for known, now in zip(self._minima, np.split(low, first_row[1:-1]), strict=True):
+                known[number][:] = now
+
+    def _raise(
+        self,
+        digests: npt.NDArray[np.uint64],
+        codes: npt.NDArray[np.uint16],
+        first_row: npt.NDArray[np.int64],
+        stops: npt.NDArray[np.uint8],
+        block: int,
+        rows: npt.NDArray[np.uint8],
+    ) -> None:
+        tables = np.repeat(np.ascontiguousarray(rows)[None], numba.get_num_threads(), axis=0)
+        axis = (self._start, self._per_length)
+        encode_shared(*self._key, digests, codes, first_row[:-1], stops, block, *axis, tables)
+        np.max(tables, axis=0, out=rows)
+
+
+def guess_stops(counts: npt.NDArray[np.int64], keys: int, plan: SketchPlan | SharedKeyPlan) -> npt.NDArray[np.int64]:
+    """A level that all sketches of a row will probably reach; it decides how fast encoding is, never what it gives.
+
+    Args:
+        counts: records per row [shape=(r,)].
+        keys: sketches per row.
+        plan: for the levels allowed.
+
+    Returns:
+        [shape=(r,)]
+    """
+    ratio = np.maximum(counts / (math.log(keys) + GUESS_MARGIN), 1.0)
+    return np.clip(np.log2(ratio).astype(np.int64), max(plan.floor, 1), plan.ceiling - 1)
 
 
 def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
@@ -493,5 +537,5 @@ def record_digests(ids: npt.NDArray) -> npt.NDArray[np.uint64]:
     if ids.dtype.kind in "SU":
         return digest_fixed(ids)
     raise TableError(
-        f"Record ids must be integers or strings, not {ids.dtype}; convert them, e.g. ids.astype(str), or read them as an Arrow column."
+        f"Record ids must be integers or strings, not {ids.dtype}; convert them, for instance with ids.astype(str)."
     )

@@ -1,7 +1,7 @@
 """Digests of record ids: xxHash64 (seed 0) of their bytes, in bulk, bit for bit that of the ``xxhash`` library.
 
-Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in one party's file meets "42" in the other's. A digest is
-not a secret and protects nothing; the keyed words (``prf``) do.
+Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in one party's file meets "42" in another's.
+A digest is no secret and protects nothing; the keyed words (``prf``) do.
 """
 
 from __future__ import annotations
@@ -96,8 +96,15 @@ def xxh64(data, at, end):  # type: ignore[no-untyped-def]
 
 @parallel_kernel
 def _strings(offsets, data, out):  # type: ignore[no-untyped-def]
+    bad = 0
     for i in prange(out.size):
-        out[i] = xxh64(data, np.int64(offsets[i]), np.int64(offsets[i + 1]))
+        begin = np.int64(offsets[i])
+        end = np.int64(offsets[i + 1])
+        if 0 <= begin <= end <= data.size:
+            out[i] = xxh64(data, begin, end)
+        else:
+            bad += 1
+    return bad
 
 
 @kernel
@@ -180,9 +187,7 @@ def _fixed_points(rows, slices, out):  # type: ignore[no-untyped-def]
             out[i] = xxh64(text, 0, _write_utf8(rows[i], text))
 
 
-def digest_strings(
-    offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.uint64]:
+def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
     """Digests of strings (or byte strings) in Arrow layout.
 
     Args:
@@ -195,13 +200,11 @@ def digest_strings(
     Raises:
         ValueError: offsets that decrease, or reach outside the data.
     """
-    wide = np.ascontiguousarray(offsets, np.int64)
-    if wide.size == 0:
+    if len(offsets) == 0:
         raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
-    if wide[0] < 0 or wide[-1] > len(data) or bool(np.any(np.diff(wide) < 0)):
+    out = np.empty(len(offsets) - 1, np.uint64)
+    if _strings(np.require(offsets, None, ["C", "W"]), np.require(data, np.uint8, ["C", "W"]), out):
         raise ValueError(f"offsets must not decrease, and must stay within the data's {len(data)} bytes.")
-    out = np.empty(wide.size - 1, np.uint64)
-    _strings(wide, np.require(data, np.uint8, ["C", "W"]), out)
     return out
 
 
@@ -222,7 +225,7 @@ def digest_integers(values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
 
 
 def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
-    """Digests of fixed-width NumPy strings: bytes (``S``) as they are, text (``U``) as UTF-8, both without trailing zeros.
+    """Digests of fixed-width NumPy strings: bytes (``S``) as they are, text (``U``) as UTF-8, without trailing zeros.
 
     Args:
         values: [shape=(n,), dtype S or U].
@@ -234,7 +237,11 @@ def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
     width = values.dtype.itemsize // np.dtype(unit).itemsize
     out = np.empty(values.size, np.uint64)
     native = np.require(values.astype(values.dtype.newbyteorder("="), copy=False), None, ["C", "W"])
-    rows = np.frombuffer(native, unit).reshape(values.size, width) if native.size and width else np.zeros((values.size, 1), unit)
+    rows = (
+        np.frombuffer(native, unit).reshape(values.size, width)
+        if native.size and width
+        else np.zeros((values.size, 1), unit)
+    )
     if unit is np.uint8:
         _fixed_bytes(rows, out)
     else:

@@ -1,21 +1,23 @@
 """The geometric hash, event by event: max over records of their levels under many keys, without hashing every pair.
 
-Under one key a record's level H has P(H <= l) = F(l) = 1 - 2^-l, clipped at the ceiling. Give every key the hazard axis
-[0, inf): a unit-rate Poisson process on it has no point below h(l) = -ln F(l) with probability F(l), so "the level is the one
-whose interval [h(l), h(l-1)) holds the first point" has exactly that law, and the keys are independent. For a block of K keys
-order the axes by level, highest first, and within a level by key: one Poisson process runs through all of them, and a record's
-exponential gaps jump from event to event. A sketch row whose smallest level is s needs the points below K h(s) alone: the rest
-cannot raise it. A stream with no such point, nearly all of them, costs one keyed word and one comparison.
+Under one key a record's level H has P(H <= l) = F(l) = 1 - 2^-l, clipped at the ceiling. Give every key a hazard axis
+[0, inf) with a unit-rate Poisson process. It has no point below h(l) = -ln F(l) with probability F(l), so "the level
+whose interval [h(l), h(l - 1)) holds the first point" has exactly that law, independently for every key. For a block of
+K keys, join the axes level by level, the highest first, and within a level key by key: one Poisson process runs through
+them all, and a record's exponential gaps jump from event to event. A sketch row whose smallest level is s needs only
+the points below K h(s); later ones cannot raise it. A stream that has none costs one keyed word and one comparison.
 
-The j-th gap is -ln of the j-th keyed word (``prf``), a function of the secret, the record and the block only, so parties,
-chunks, threads and record orders agree. All arithmetic is exact integer or IEEE double, written out here rather than left to a
-platform's libm: levels are the same on every machine. Gaps are exact to 2^-53, with steps of 2^-64 near zero.
+The j-th gap is -ln of the j-th keyed word (``prf``), a function of the secret, the record and the block alone, so
+parties, chunks, threads and record orders agree. Everything that decides a level is integer or plain IEEE arithmetic,
+written out here rather than left to a platform's libm: levels are the same on every machine. A gap has a relative error
+of a few 2^-53 and steps of 2^-64.
 
 Axes: n = records, d = attributes, k = keys of a block, r = sketch rows (values), t = tasks, l = levels.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from decimal import Decimal, localcontext
 
@@ -30,6 +32,7 @@ __all__ = ["encode_rows", "encode_shared", "group_by_value", "hazards"]
 
 # Records per tile: the work arrays of a tile stay in the first-level cache.
 TILE = 512
+U64 = np.uint64
 LN2 = 0.6931471805599453
 # 2^-64, and the high bits of sqrt(1/2) as a double.
 UNIT = 1.0 / 18446744073709551616.0
@@ -37,7 +40,7 @@ SQRT_HALF = np.int64(0x3FE6A09E00000000)
 # 2 artanh(s) / s as a polynomial in s^2; the remainder at s = (1 - sqrt(1/2)) / (1 + sqrt(1/2)) is below 2^-55.
 C0, C1, C2, C3, C4, C5, C6, C7, C8, C9 = (2.0 / (2 * k + 1) for k in range(10))
 LEVEL_SHIFT = 20
-BELOW = 1 << 30
+ODD = (1 << 20) - 1
 
 
 def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -47,15 +50,15 @@ def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
         ceiling: highest level; its interval takes in all levels above.
 
     Returns:
-        ``start`` and ``per_length`` [shape=(ceiling + 1,), float64]: level l >= 1 is [start[l], start[l] + 1 / per_length[l]), with
-        start[l] = -ln(1 - 2^-l) below the ceiling and 0 at it. Correctly rounded, so the same on every platform.
+        ``start`` and ``per_length`` [shape=(ceiling + 1,), float64], by level: start[l] = -ln(1 - 2^-l) below the
+        ceiling, 0 at it. Rounded once, from exact arithmetic: the same on every platform.
     """
     with localcontext() as context:
         context.prec = 60
         exact = [-(1 - Decimal(2) ** -level).ln() for level in range(1, ceiling)] + [Decimal(0)]
         start = [math.inf] + [float(x) for x in exact]
         # Level 1 is never walked through (every sketch of a record starts there): its interval is unbounded.
-        per_length = [0.0, 0.0] + [float(1 / (above - x)) for above, x in zip(exact[:-1], exact[1:], strict=True)]
+        per_length = [0.0, 0.0] + [float(1 / (above - x)) for above, x in itertools.pairwise(exact)]
     return np.array(start[: ceiling + 1]), np.array(per_length[: ceiling + 1])
 
 
@@ -70,7 +73,7 @@ def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def
         slices: into how many pieces to cut the records, for the threads.
 
     Returns:
-        The digests grouped by value [shape=(n,), uint64], and where each value's group starts [shape=(size + 1,), int64].
+        The digests grouped by value [shape=(n,), uint64], and where each group starts [shape=(size + 1,), int64].
     """
     n = digests.size
     position = np.zeros((slices, size), np.int64)
@@ -132,23 +135,24 @@ def advance(words, count, per_key, position, fraction, rest):  # type: ignore[no
 def locate(position, count, start, per_length, keys, place):  # type: ignore[no-untyped-def]
     """Level and key of each point of the hazard axis, packed as level << LEVEL_SHIFT | key.
 
-    h(l) is just above 2^-l, so the binary exponent of a position names its level, except in the sliver from 2^-l to h(l), which
-    belongs to level l + 1 and is marked with BELOW.
+    h(l) is just above 2^-l, so the binary exponent of a position names its level, except in the sliver from 2^-l to
+    h(l), which belongs to level l + 1; there, and where rounding reaches past the last key, the key comes out as ODD.
     """
-    bits = position.view(np.int64)
-    ceiling = start.size - 1
+    bits = position.view(np.uint64)
+    ceiling = np.uint64(start.size - 1)
     for a in range(count):
-        level = min(1023 - (bits[a] >> 52), ceiling)
-        along = (position[a] - start[level]) * per_length[level]
-        key = max(min(np.int64(along * keys), keys - 1), 0)
-        place[a] = key | (level << LEVEL_SHIFT) | (BELOW if along < 0.0 else 0)
+        level = min(U64(1023) - (bits[a] >> U64(52)), ceiling)
+        key = np.floor((position[a] - start[level]) * per_length[level] * keys)
+        place[a] = (level << U64(LEVEL_SHIFT)) | U64(np.int64(key if (key >= 0.0) & (key < keys) else ODD))
 
 
-@kernel(inline="always")
-def sliver(x, start, per_length, keys, mark):  # type: ignore[no-untyped-def]
-    """Level and key of a point that :func:`locate` marked with BELOW."""
-    level = ((mark & (BELOW - 1)) >> LEVEL_SHIFT) + 1
-    return level, min(np.int64((x - start[level]) * per_length[level] * keys), keys - 1)
+@kernel
+def settle(x, start, per_length, keys):  # type: ignore[no-untyped-def]
+    """Packed level and key of the rare points that :func:`locate` left as ODD."""
+    level = min(1023 - (np.float64(x).view(np.int64) >> 52), start.size - 1)
+    level += x < start[level]
+    key = np.int64((x - start[level]) * per_length[level] * keys)
+    return (level << LEVEL_SHIFT) | max(min(key, keys - 1), 0)
 
 
 @kernel(inline="always")
@@ -176,7 +180,7 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
     quiet = quiet_below(bound, keys)
     digest = work[0]
     word = work[1]
-    place = work[2].view(np.int64)
+    place = work[2]
     position = real[0]
     for first in range(0, digests.size, TILE):
         count = min(TILE, digests.size - first)
@@ -194,21 +198,20 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
         counter = 0
         while count > 0:
             advance(word, count, per_key, position, real[1], real[2])
-            locate(position, count, start, per_length, keys, place)
             kept = 0
             for a in range(count):
                 x = position[a]
                 position[kept] = x
                 digest[kept] = digest[a]
-                place[kept] = place[a]
                 kept += x < bound
             count = kept
+            locate(position, count, start, per_length, keys, place)
             for a in range(count):
-                at = place[a]
+                at = np.int64(place[a])
+                if at & ODD == ODD:
+                    at = settle(position[a], start, per_length, keys)
+                key = at & ODD
                 level = at >> LEVEL_SHIFT
-                key = at & ((1 << LEVEL_SHIFT) - 1)
-                if at >= BELOW:
-                    level, key = sliver(position[a], start, per_length, keys, at)
                 if row[key] < level:
                     row[key] = level
             counter += 1
@@ -228,8 +231,8 @@ def smallest(row):  # type: ignore[no-untyped-def]
 def encode_rows(k0, k1, digests, tasks, shares, start, per_length, state, minima):  # type: ignore[no-untyped-def]
     """Raise sketch rows, each by the records that hold its value (scheduled pairs).
 
-    A task stops at its guess of the row's final minimum, and starts again from the true one should the guess have been too high:
-    afterwards every level of the row is that of all its records, whatever was guessed.
+    A task stops at its guess of the row's final minimum, and goes through the records again, a level further down,
+    should the row not have reached it: afterwards every level is that of all the row's records, whatever was guessed.
 
     Args:
         k0, k1: secret key [uint64].
@@ -252,19 +255,22 @@ def encode_rows(k0, k1, digests, tasks, shares, start, per_length, state, minima
                 continue
             raise_row(k0, k1, records, tasks[t, 2], stop, row, start, per_length, work, real)
             low = np.int64(minima[t])
-            if stop > low:
+            while stop > low:
                 low = np.int64(smallest(row))
                 if low < stop:
-                    raise_row(k0, k1, records, tasks[t, 2], low, row, start, per_length, work, real)
-                    low = np.int64(smallest(row))
+                    stop = max(low, stop - 1)
+                    raise_row(k0, k1, records, tasks[t, 2], stop, row, start, per_length, work, real)
             minima[t] = low
 
 
 @parallel_kernel
-def encode_shared(k0, k1, digests, codes, first_row, stops, block, start, per_length, tables):  # type: ignore[no-untyped-def]
+def encode_shared(  # type: ignore[no-untyped-def]
+    k0, k1, digests, codes, first_row, stops, block, start, per_length, tables
+):
     """Raise the sketch rows of several attributes that share their keys (the published encoder: VertiMRF, Algorithm 3).
 
-    A record has the same level under a key in all its attributes. Workers take slices of the records and write their own tables.
+    A record has the same level under a key in all its attributes. Workers take slices of the records and write tables
+    of their own.
 
     Args:
         k0, k1: secret key [uint64].
@@ -288,7 +294,7 @@ def encode_shared(k0, k1, digests, codes, first_row, stops, block, start, per_le
         digest = np.empty(TILE, np.uint64)
         word = np.empty(TILE, np.uint64)
         record = np.empty(TILE, np.int64)
-        place = np.empty(TILE, np.int64)
+        place = np.empty(TILE, np.uint64)
         stop = np.empty(TILE, np.uint8)
         bound = np.empty(TILE, np.float64)
         position = np.empty(TILE, np.float64)
@@ -316,7 +322,6 @@ def encode_shared(k0, k1, digests, codes, first_row, stops, block, start, per_le
             counter = 0
             while count > 0:
                 advance(word, count, per_key, position, fraction, rest)
-                locate(position, count, start, per_length, keys, place)
                 kept = 0
                 for a in range(count):
                     x = position[a]
@@ -325,15 +330,15 @@ def encode_shared(k0, k1, digests, codes, first_row, stops, block, start, per_le
                     bound[kept] = limit
                     digest[kept] = digest[a]
                     record[kept] = record[a]
-                    place[kept] = place[a]
                     kept += x < limit
                 count = kept
+                locate(position, count, start, per_length, keys, place)
                 for a in range(count):
-                    at = place[a]
+                    at = np.int64(place[a])
+                    if at & ODD == ODD:
+                        at = settle(position[a], start, per_length, keys)
+                    key = at & ODD
                     level = at >> LEVEL_SHIFT
-                    key = at & ((1 << LEVEL_SHIFT) - 1)
-                    if at >= BELOW:
-                        level, key = sliver(position[a], start, per_length, keys, at)
                     for j in range(attributes):
                         row = first_row[j] + codes[j, record[a]]
                         if table[row, key] < level:

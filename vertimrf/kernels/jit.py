@@ -1,8 +1,9 @@
 """How every kernel is compiled: one policy, in one place.
 
-Kernels compile lazily, are cached on disk, release the GIL, follow NumPy's error model (no exceptions on division) and keep IEEE
-semantics (no fastmath) unless one asks for it. Where no cache location is writable, as for other users' read-only installations
-in containers, the same kernel runs uncached. The threading layer is never set here: it belongs to the program that embeds us.
+Kernels compile lazily, are cached on disk, release the GIL, follow NumPy's error model (no exceptions on division) and
+keep IEEE semantics (no fastmath) unless one asks for it. Where no cache location is writable, as for read-only
+installations in containers, the same kernel runs uncached. The threading layer is never set here: it belongs to the
+program that embeds us. Under the ``omp`` layer a forked child must not run parallel kernels: start processes by spawn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["kernel", "parallel_kernel", "threads"]
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a serial kernel; use it bare (``@kernel``) or with further Numba options (``@kernel(inline="always")``)."""
+    """Compile a serial kernel; use it bare (``@kernel``) or with more Numba options (``@kernel(inline="always")``)."""
     if function is None:
         return lambda f: kernel(f, **options)
     options = {"nogil": True, "error_model": "numpy", **options}
@@ -37,8 +38,8 @@ def threads(num_threads: int | None) -> Iterator[None]:
     """Run kernels on ``num_threads`` threads within the block, and restore the setting after it.
 
     Args:
-        num_threads: at least 1; None leaves the setting as it is. More than Numba was started with (NUMBA_NUM_THREADS, by default
-            the number of cores) means all of them.
+        num_threads: at least 1; None leaves the setting as it is. More than Numba was started with
+            (NUMBA_NUM_THREADS, by default the number of cores) means all of them.
 
     Raises:
         ValueError: ``num_threads`` is less than 1.

@@ -1,7 +1,7 @@
-"""Phantom maxima: the highest level of N independent geometric draws, one per sketch, by inverting their distribution function.
+"""Phantom maxima: the highest level of N independent geometric draws, one per sketch, by inverting their distribution.
 
-A draw takes 16 bits of entropy; only where those do not settle the level (a few in ten thousand) it takes 48 more. The result is that
-of comparing a uniform 64-bit word with thresholds rounded to 2^-64.
+A draw takes 8 bits of entropy, and 56 more only where those do not settle the level (a few in a hundred). The result is
+that of comparing a uniform 64-bit word with thresholds rounded to 2^-64.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .jit import kernel
 
 __all__ = ["phantom_table", "phantom_thresholds", "raise_by_phantoms", "raise_unsettled"]
 
-UNSETTLED = np.uint8(255)
+UNSETTLED = np.uint8(0)
 
 
 def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> npt.NDArray[np.uint64]:
-    """2^64 P(max of ``phantoms`` draws <= l) for l = floor .. ceiling - 1, rounded [shape=(ceiling - floor,), uint64]."""
+    """2^64 P(max of ``phantoms`` draws <= l), rounded, for l = floor .. ceiling - 1 [shape=(levels - 1,), uint64]."""
     with localcontext() as context:
         context.prec = 60
         exact = [(1 - Decimal(2) ** -level) ** phantoms * 2**64 for level in range(floor, ceiling)]
@@ -27,56 +27,54 @@ def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> npt.NDArray[n
 
 
 def phantom_table(thresholds: npt.NDArray[np.uint64], floor: int) -> npt.NDArray[np.uint8]:
-    """Level for each value of a word's first 16 bits, or UNSETTLED where a threshold falls among the words that begin so.
+    """Level for each first byte of a 64-bit word, or UNSETTLED where a threshold falls among the words that begin so.
 
     Returns:
-        [shape=(65536,), uint8]
+        [shape=(256,), uint8]
     """
-    first = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
+    first = np.arange(256, dtype=np.uint64) << np.uint64(56)
     low = np.searchsorted(thresholds, first, side="right")
-    high = np.searchsorted(thresholds, first | np.uint64((1 << 48) - 1), side="right")
+    high = np.searchsorted(thresholds, first | np.uint64((1 << 56) - 1), side="right")
     return np.where(low == high, floor + low, UNSETTLED).astype(np.uint8)
 
 
 @kernel
-def raise_by_phantoms(levels, words, table):  # type: ignore[no-untyped-def]
-    """Raise levels to their phantoms where 16 bits settle it.
+def raise_by_phantoms(levels, words, table, unsettled):  # type: ignore[no-untyped-def]
+    """Raise levels to their phantoms where the first byte settles them.
 
     Args:
-        levels: [shape=(n,), uint8], updated.
-        words: uniform [shape=(n,), uint16].
+        levels: all at least 1 [shape=(n,), uint8], updated.
+        words: uniform [shape=(n,), uint8].
         table: from :func:`phantom_table`.
+        unsettled: indices that :func:`raise_unsettled` is to take, written [shape=(n,), int64].
 
     Returns:
-        How many are unsettled; :func:`raise_unsettled` takes those.
+        How many those are.
     """
-    unsettled = 0
+    count = 0
     for i in range(levels.size):
         level = table[words[i]]
-        if level == UNSETTLED:
-            unsettled += 1
-        elif levels[i] < level:
-            levels[i] = level
-    return unsettled
+        levels[i] = max(levels[i], level)
+        unsettled[count] = i
+        count += level == UNSETTLED
+    return count
 
 
 @kernel
-def raise_unsettled(levels, words, table, more, thresholds, floor):  # type: ignore[no-untyped-def]
+def raise_unsettled(levels, words, unsettled, more, thresholds, floor):  # type: ignore[no-untyped-def]
     """Raise the levels that :func:`raise_by_phantoms` left, with one more uniform word each.
 
     Args:
-        levels, words, table: as there.
-        more: uniform [shape=(unsettled,), uint64].
+        levels, words: as there.
+        unsettled: their indices [shape=(m,), int64].
+        more: uniform [shape=(m,), uint64].
         thresholds: from :func:`phantom_thresholds`.
         floor: level below the first threshold.
     """
-    taken = 0
-    for i in range(levels.size):
-        if table[words[i]] == UNSETTLED:
-            word = (np.uint64(words[i]) << np.uint64(48)) | (more[taken] >> np.uint64(16))
-            taken += 1
-            level = floor
-            for threshold in thresholds:
-                level += word >= threshold
-            if levels[i] < level:
-                levels[i] = level
+    for j in range(unsettled.size):
+        i = unsettled[j]
+        word = (np.uint64(words[i]) << np.uint64(56)) | (more[j] >> np.uint64(8))
+        level = floor
+        for threshold in thresholds:
+            level += word >= threshold
+        levels[i] = max(np.int64(levels[i]), level)

@@ -1,7 +1,7 @@
 """Keyed pseudo-random words: SipHash-2-4 (Aumasson and Bernstein, 2012) of a record, a key block and a counter.
 
-The message of every word is 15 bytes, little-endian: the record's digest (8), the key block (4), the counter (3). Both parties of
-a scheduled pair compute the same words from their shared secret; without it they are indistinguishable from random ones.
+The message of every word is 15 bytes, little-endian: the record's digest (8), the key block (4), the counter (3). Both
+parties of a scheduled pair compute the same words from their secret; to anyone else they look random.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def test_messages_that_do_not_fit_are_refused(plan, messages):
         Message.from_bytes(data, plan_of_two(epsilon=2.0))
     with pytest.raises(MessageError, match="truncated"):
         Message.from_bytes(data[:-100], plan)
+    sharper = replace(messages[0], marginals=tuple(replace(m, sigma=0.5) for m in messages[0].marginals))
     with pytest.raises(MessageError, match="ledger"):
-        sharper = replace(messages[0], marginals=tuple(replace(m, sigma=0.5) for m in messages[0].marginals))
         Message.from_bytes(sharper.to_bytes(plan), plan)
     with pytest.raises(MessageError, match="lacks bins1"):
         Message.from_bytes(replace(messages[0], bins=messages[0].bins[:-1][::-1]).to_bytes(plan), plan)
@@ -188,8 +188,8 @@ def test_splits_must_match():
         open_tables([left, right], "id", None, split=[1, 1])
     with pytest.raises(SchemaError):
         open_tables([left], "id", None, split=[1, 5])
+    flat = Schema(attributes=schema_of_two().attributes[:2], parties=(("all", ("a", "b")),))
     with pytest.raises(SchemaError, match="two parties"):
-        flat = Schema(attributes=schema_of_two().attributes[:2], parties=(("all", ("a", "b")),))
         open_tables([left, left], "id", flat)
 
 

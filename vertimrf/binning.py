@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +25,7 @@ def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> np
     members = [[value] for value in range(len(weights))]
     while len(weights) > bins:
         if ordered:
-            left = int(np.argmin([a + b for a, b in zip(weights, weights[1:], strict=False)]))
+            left = int(np.argmin([a + b for a, b in itertools.pairwise(weights)]))
             right = left + 1
         else:
             left, right = sorted(int(i) for i in np.argsort(weights, kind="stable")[:2])

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-
 from .demo_data import FLIGHT_ID, flights
 from .evaluate import tvd
 from .files import write_text
@@ -80,7 +79,8 @@ def run_demo(
     example = trial.table.slice(0, 3).to_pylist()
     say("\nA synthetic record: " + ", ".join(f"{k}={_short(v)}" for k, v in example[0].items()))
     say(
-        f"\n{folder / 'synthetic.parquet'}: {trial.result.codes.shape[1]:,} synthetic flights, all {len(schema.names)} attributes, "
+        f"\n{folder / 'synthetic.parquet'}: {trial.result.codes.shape[1]:,} synthetic flights, all "
+        f"{len(schema.names)} attributes, "
         f"epsilon {trial.ledger.epsilon:.3f} at delta {plan.delta:.2g}. The whole demo took {figures['demo_seconds']:.0f} s."
     )
     return figures

@@ -40,6 +40,11 @@ class JunctionTree:
         )
 
     @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Indices of each clique's children."""
+        return tuple(tuple(k for k, p in enumerate(self.parents) if p == c) for c in range(len(self.cliques)))
+
+    @cached_property
     def clique_cells(self) -> tuple[int, ...]:
         """Cells of each clique's table."""
         return tuple(math.prod(self.sizes[i] for i in c) for c in self.cliques)
@@ -132,7 +137,8 @@ class CliqueBudget:
     def try_edges(self, edges: Iterable[Edge]) -> bool:
         """Add several edges, or none; says whether they are in."""
         neighbours, cliques = self._with(list(edges))
-        if cliques is not self._cliques and max(cliques.values()) > max(self._limit, max(self._sizes)):
+        # A clique of one attribute (one bit) is there anyway.
+        if cliques is not self._cliques and any(n > self._limit for c, n in cliques.items() if c & (c - 1)):
             return False
         self._neighbours, self._cliques = neighbours, cliques
         return True

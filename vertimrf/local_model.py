@@ -93,7 +93,7 @@ def _noisy_r_scores(
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise, less what sampling adds under independence."""
     n = codes.shape[1]
     exact = np.empty(len(pairs))
-    for i, (pair, table) in enumerate(zip(pairs, all_pairs(codes, sizes, pairs), strict=True)):
+    for i, table in enumerate(all_pairs(codes, sizes, pairs)):
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(n, 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
     noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID

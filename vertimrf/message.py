@@ -69,7 +69,7 @@ class Message:
             "edges": [list(edge) for edge in self.edges],
         }
         floor = 0 if plan.sketch is None else plan.sketch.floor
-        arrays = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
+        arrays: dict[str, npt.NDArray[Any]] = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
         arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(self.bins)}
         arrays |= {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
         return container.pack(KIND, header, arrays)
@@ -132,7 +132,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         if array.min() < 0 or array.max() >= group.bins:
             raise MessageError(f"bins of attribute {group.attribute} exceed {group.bins}.")
         bins.append(array)
-    sketches = []
+    sketches: list[npt.NDArray[np.uint8]] = []
     if plan.sketch is not None:
         owned = set(plan.party_groups(party))
         for pair in plan.sketch.pairs:

@@ -150,7 +150,9 @@ class Plan:
         out = list(self.prior)
         first = self.party_names[0]
         out.append(
-            LedgerEntry(GaussianEvent(self.count_sigma), first, "record count", f"discrete Gaussian, sigma {self.count_sigma:.1f}")
+            LedgerEntry(
+                GaussianEvent(self.count_sigma), first, "record count", f"discrete Gaussian, sigma {self.count_sigma:.1f}"
+            )
         )
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))

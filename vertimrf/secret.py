@@ -225,7 +225,8 @@ def _read(path: str | Path, kind: str) -> dict[str, Any]:
         raise MessageError(f"{path} is no {kind}: it is not valid JSON.") from None
     if not isinstance(data, dict) or data.get("kind") != kind:
         raise MessageError(f"{path} is no {kind}.")
-    if any(name not in data for name in {"secret": ["value"], "offer key": ["value", "party"], "offer": ["public", "party"]}[kind]):
+    fields = {"secret": ["value"], "offer key": ["value", "party"], "offer": ["public", "party"]}
+    if any(name not in data for name in fields[kind]):
         raise MessageError(f"{path} is an incomplete {kind}.")
     return data
 

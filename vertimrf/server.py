@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "Server"]
 
 Progress = Callable[[str], None]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +180,15 @@ class Server:
             sides = []
             for group, count in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
                 attribute = plan.groups[group].attribute
-                set_sizes = np.bincount(bins[group], weights=one_way[attribute], minlength=count)
+                set_sizes = _sum_bins(one_way[attribute], bins[group], count)
                 sides.append(Side(attribute, bins[group], set_sizes, next(waiting[owner[group]])))
             out.append(estimate_pair(plan.sketch, sides[0], sides[1], total, num_threads))
         return out
+
+
+def _sum_bins(counts: Floats, bins: npt.NDArray[np.int64], count: int) -> Floats:
+    """One-way counts of bins [shape=(count,)] from those of values."""
+    return np.bincount(bins, weights=counts, minlength=count).astype(np.float64)
 
 
 def _as_measurement(marginal: Any, party: str) -> Measurement:
@@ -228,7 +234,7 @@ def combine_graphs(
     for measurement in crossing:
         a, b = measurement.attributes
         binned = [
-            np.bincount(bins, weights=margins[i], minlength=count)
+            margins[i] if bins is None else _sum_bins(margins[i], bins, count)
             for i, bins, count in zip((a, b), measurement.bins, measurement.values.shape, strict=True)
         ]
         scored.append((r_score(measurement, binned, total), (a, b)))

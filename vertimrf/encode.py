@@ -12,7 +12,7 @@ maximum; and ``result`` once, which joins the phantoms. Whatever the route, the 
 from __future__ import annotations
 
 import hashlib
-import math
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -143,31 +143,11 @@ def _check_size(where: str, size: int) -> None:
         raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Consecutive keys of a sketch table, from its key ``first`` on; ``number`` names their streams."""
-
-    number: int
-    first: int
-    keys: int
-
-
-@dataclass(frozen=True)
-class _Sketches:
-    """One published table: values of column ``column`` x keys, value-major at ``offset`` of the flat state."""
-
-    column: int
-    size: int
-    keys: int
-    offset: int
-    blocks: tuple[_Block, ...]
-
-
-def _cut(keys: int, number: int) -> tuple[_Block, ...]:
-    """Near-equal blocks of at most BLOCK_KEYS keys, numbered from ``number``."""
+def _cut(keys: int) -> list[tuple[int, int]]:
+    """Near-equal blocks of at most BLOCK_KEYS keys: (first key, keys) of each."""
     pieces = -(-keys // BLOCK_KEYS)
     edges = [keys * i // pieces for i in range(pieces + 1)]
-    return tuple(_Block(number + i, edges[i], edges[i + 1] - edges[i]) for i in range(pieces))
+    return [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
 
 
 class _Encoder:
@@ -181,7 +161,7 @@ class _Encoder:
         attributes: Sequence[int],
         secret: bytes,
         sizes: Sequence[int],
-        sketches: Sequence[_Sketches],
+        shapes: Sequence[tuple[int, int]],
         num_threads: int | None,
     ) -> None:
         if len(secret) != 32:
@@ -195,13 +175,13 @@ class _Encoder:
         self._plan = plan
         self._attributes = tuple(attributes)
         self._sizes = tuple(sizes)
-        self._sketches = tuple(sketches)
+        # The published tables, values x keys, lie one after another in the flat state.
+        self._shapes = tuple(shapes)
         self._num_threads = num_threads
         self._start, self._per_length = hazards(plan.ceiling)
         self._base = max(plan.floor, 1)
-        self._state = np.full(sum(s.size * s.keys for s in sketches), self._base, np.uint8)
-        # A lower bound of every row of every block, and the records seen per value: for the guess of where to stop.
-        self._minima = [[np.full(s.size, self._base, np.uint8) for _ in s.blocks] for s in sketches]
+        self._state = np.full(sum(size * keys for size, keys in shapes), self._base, np.uint8)
+        # Records seen per value, for the guess of where to stop.
         self._counts = [np.zeros(size, np.int64) for size in sizes]
         self._spent = False
 
@@ -218,7 +198,7 @@ class _Encoder:
         """
         self._check_unspent()
         digests, codes = self._checked(digests, codes)
-        if digests.size and self._sketches:
+        if digests.size and self._state.size:
             with threads(self._num_threads):
                 self._encode(digests, codes)
 
@@ -296,7 +276,9 @@ class _Encoder:
             count = raise_by_phantoms(levels, words, table, unsettled)
             more = np.frombuffer(bytearray(entropy(8 * count)), np.uint64)
             raise_unsettled(levels, words, unsettled[:count], more, thresholds, self._plan.floor)
-        return tuple(state[s.offset : s.offset + s.size * s.keys].reshape(s.size, s.keys) for s in self._sketches)
+        edges = np.cumsum([0, *(size * keys for size, keys in self._shapes)])
+        tables = zip(itertools.pairwise(edges), self._shapes, strict=True)
+        return tuple(state[begin:end].reshape(shape) for (begin, end), shape in tables)
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
         raise NotImplementedError
@@ -339,9 +321,6 @@ class _Encoder:
                 )
         return np.require(digests, None, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
 
-    def _stops(self, column: int, keys: int) -> npt.NDArray[np.int64]:
-        return guess_stops(self._counts[column], keys, self._plan)
-
 
 class SketchEncoder(_Encoder):
     """Sketches of one party under the scheduled pairs that it takes part in.
@@ -365,50 +344,48 @@ class SketchEncoder(_Encoder):
         self, plan: SketchPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
     ) -> None:
         column = {attribute: i for i, attribute in enumerate(attributes)}
-        sizes: dict[int, int] = {}
-        sketches = []
-        block = offset = 0
+        sizes = [0] * len(attributes)
+        rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in attributes]
+        shapes = []
+        first_block = offset = 0
         for number, pair in enumerate(plan.pairs):
-            blocks = _cut(pair.keys, block)
-            block += len(blocks)
             if pair.left in column and pair.right in column:
                 raise PlanError(f"Scheduled pair {number} joins two groups of one party, {pair.left} and {pair.right}.")
+            blocks = _cut(pair.keys)
             for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                if group in column:
-                    sizes[group] = bins
-                    sketches.append(_Sketches(column[group], bins, pair.keys, offset, blocks))
-                    offset += bins * pair.keys
-        for attribute in attributes:
-            if attribute not in sizes:
+                if group not in column:
+                    continue
+                sizes[column[group]] = bins
+                shapes.append((bins, pair.keys))
+                for block, (first, keys) in enumerate(blocks, first_block):
+                    row = np.empty((bins, 4), np.int64)
+                    row[:, 0] = np.arange(bins)
+                    row[:, 1:3] = block, keys
+                    row[:, 3] = offset + row[:, 0] * pair.keys + first
+                    rows[column[group]].append(row)
+                offset += bins * pair.keys
+            first_block += len(blocks)
+        for attribute, size in zip(attributes, sizes, strict=True):
+            if not size:
                 raise PlanError(f"No scheduled pair has group {attribute}; leave it out of the encoder.")
-        super().__init__(plan, attributes, secret, [sizes[a] for a in attributes], sketches, num_threads)
+        super().__init__(plan, attributes, secret, sizes, shapes, num_threads)
+        # Per column, all its sketch rows, cut into blocks: value, block, keys, offset in the state [shape=(t, 4)]; and a
+        # lower bound of each one's levels.
+        self._rows = [np.concatenate(r) for r in rows]
+        self._minima = [np.full(len(r), self._base, np.uint8) for r in self._rows]
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
         workers = numba.get_num_threads()
-        for column, size in enumerate(self._sizes):
+        for column, (size, rows, minima) in enumerate(zip(self._sizes, self._rows, self._minima, strict=True)):
             grouped, starts = group_by_value(digests, codes[column], size, workers)
-            counts = np.diff(starts)
-            self._counts[column] += counts
-            tasks, minima = [], []
-            for sketches, known in zip(self._sketches, self._minima, strict=True):
-                if sketches.column != column:
-                    continue
-                for block, low in zip(sketches.blocks, known, strict=True):
-                    task = np.empty((size, 6), np.int64)
-                    task[:, 0], task[:, 1] = starts[:-1], starts[1:]
-                    task[:, 2], task[:, 3] = block.number, block.keys
-                    task[:, 4] = sketches.offset + np.arange(size) * sketches.keys + block.first
-                    task[:, 5] = self._stops(column, block.keys)
-                    tasks.append(task)
-                    minima.append(low)
-            table, low = np.concatenate(tasks), np.concatenate(minima)
-            order, shares = _deal(_cost(table, low), workers)
-            low = low[order]
-            encode_rows(*self._key, grouped, table[order], shares, self._start, self._per_length, self._state, low)
-            back = np.empty_like(low)
-            back[order] = low
-            for known, now in zip(minima, np.split(back, len(minima)), strict=True):
-                known[:] = now
+            self._counts[column] += np.diff(starts)
+            value, keys = rows[:, 0], rows[:, 2]
+            stops = guess_stops(self._counts[column][value], keys, self._plan)
+            tasks = np.column_stack((starts[value], starts[value + 1], rows[:, 1:], stops))
+            order, shares = _deal(_cost(tasks, minima), workers)
+            low = minima[order]
+            encode_rows(*self._key, grouped, tasks[order], shares, self._start, self._per_length, self._state, low)
+            minima[order] = low
 
 
 class SharedKeyEncoder(_Encoder):
@@ -436,32 +413,26 @@ class SharedKeyEncoder(_Encoder):
             if not 0 <= attribute < len(plan.sizes):
                 raise PlanError(f"The plan has attributes 0 to {len(plan.sizes) - 1}, not {attribute}.")
         sizes = [plan.sizes[a] for a in attributes]
-        blocks = _cut(plan.keys, 0)
-        offsets = np.cumsum([0, *sizes]) * plan.keys
-        sketches = [_Sketches(i, size, plan.keys, int(offsets[i]), blocks) for i, size in enumerate(sizes)]
-        super().__init__(plan, attributes, secret, sizes, sketches, num_threads)
+        super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes], num_threads)
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
         for column, size in enumerate(self._sizes):
             self._counts[column] += np.bincount(codes[column], minlength=size)
-        first_row = np.cumsum([0, *self._sizes])
-        keys = self._sketches[0].keys
-        state = self._state.reshape(int(first_row[-1]), keys)
-        for number, block in enumerate(self._sketches[0].blocks):
-            minima = np.concatenate([known[number] for known in self._minima])
-            guess = np.concatenate([self._stops(column, block.keys) for column in range(len(self._sizes))])
-            rows = state[:, block.first : block.first + block.keys]
-            stops = np.maximum(minima, guess).astype(np.uint8)
-            self._raise(digests, codes, first_row, stops, block.number, rows)
+        counts = np.concatenate(self._counts)
+        first_row = np.cumsum([0, *self._sizes[:-1]])
+        state = self._state.reshape(counts.size, -1)
+        for block, (first, keys) in enumerate(_cut(state.shape[1])):
+            rows = state[:, first : first + keys]
+            low = rows.min(axis=1)
+            stops = np.maximum(low, guess_stops(counts, keys, self._plan).astype(np.uint8))
+            self._raise(digests, codes, first_row, stops, block, rows)
             low = rows.min(axis=1)
             while (short := low < stops).any():
                 # A guess was too high: the records of those rows go again, one level further down.
                 stops = np.where(short, np.maximum(low, stops - 1), low)
                 again = np.where(short, stops, self._plan.ceiling).astype(np.uint8)
-                self._raise(digests, codes, first_row, again, block.number, rows)
+                self._raise(digests, codes, first_row, again, block, rows)
                 low = rows.min(axis=1)
-            for known, now in zip(self._minima, np.split(low, first_row[1:-1]), strict=True):
-                known[number][:] = now
 
     def _raise(
         self,
@@ -474,22 +445,24 @@ class SharedKeyEncoder(_Encoder):
     ) -> None:
         tables = np.repeat(np.ascontiguousarray(rows)[None], numba.get_num_threads(), axis=0)
         axis = (self._start, self._per_length)
-        encode_shared(*self._key, digests, codes, first_row[:-1], stops, block, *axis, tables)
+        encode_shared(*self._key, digests, codes, first_row, stops, block, *axis, tables)
         np.max(tables, axis=0, out=rows)
 
 
-def guess_stops(counts: npt.NDArray[np.int64], keys: int, plan: SketchPlan | SharedKeyPlan) -> npt.NDArray[np.int64]:
+def guess_stops(
+    counts: npt.NDArray[np.int64], keys: npt.NDArray[np.int64] | int, plan: SketchPlan | SharedKeyPlan
+) -> npt.NDArray[np.int64]:
     """A level that all sketches of a row will probably reach; it decides how fast encoding is, never what it gives.
 
     Args:
         counts: records per row [shape=(r,)].
-        keys: sketches per row.
+        keys: sketches per row [shape=(r,), or one number].
         plan: for the levels allowed.
 
     Returns:
         [shape=(r,)]
     """
-    ratio = np.maximum(counts / (math.log(keys) + GUESS_MARGIN), 1.0)
+    ratio = np.maximum(counts / (np.log(keys) + GUESS_MARGIN), 1.0)
     return np.clip(np.log2(ratio).astype(np.int64), max(plan.floor, 1), plan.ceiling - 1)
 
 

@@ -209,7 +209,7 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
             for a in range(count):
                 at = np.int64(place[a])
                 if at & ODD == ODD:
-                    at = settle(position[a], start, per_length, keys)
+                    at = np.int64(settle(position[a], start, per_length, keys))
                 key = at & ODD
                 level = at >> LEVEL_SHIFT
                 if row[key] < level:
@@ -336,12 +336,12 @@ def encode_shared(  # type: ignore[no-untyped-def]
                 for a in range(count):
                     at = np.int64(place[a])
                     if at & ODD == ODD:
-                        at = settle(position[a], start, per_length, keys)
+                        at = np.int64(settle(position[a], start, per_length, keys))
                     key = at & ODD
-                    level = at >> LEVEL_SHIFT
+                    reached = at >> LEVEL_SHIFT
                     for j in range(attributes):
                         row = first_row[j] + codes[j, record[a]]
-                        if table[row, key] < level:
-                            table[row, key] = level
+                        if table[row, key] < reached:
+                            table[row, key] = reached
                 counter += 1
                 fill_words(k0, k1, digest, count, tail(block, counter), word)

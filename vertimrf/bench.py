@@ -1,0 +1,179 @@
+"""Sketch throughput on this machine, beside what hashing every record under every key costs."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import xxhash
+from numba import prange
+
+from .encode import ScheduledPair, SketchEncoder, SketchPlan, guess_stops
+from .errors import PlanError
+from .kernels import warmup
+from .kernels.dense import encode_dense
+from .kernels.jit import parallel_kernel, threads
+from .kernels.prf import fill_words, tail
+
+__all__ = ["bench_plan", "roofline", "run_bench"]
+
+PHANTOMS, FLOOR, CEILING = 6326, 9, 20
+REPEATS = 3
+# Work of the slow references, enough to time: (record, key) pairs.
+DENSE_PAIRS = 200_000_000
+PYTHON_PAIRS = 500_000
+TILE = 512
+
+
+def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
+    """A table of ``attributes`` columns dealt to two parties, half and half, and every pair across them scheduled.
+
+    Raises:
+        PlanError: fewer than two attributes, or fewer keys than pairs.
+    """
+    if attributes < 2:
+        raise PlanError(f"A benchmark needs at least 2 attributes, one for each party, not {attributes}.")
+    half = attributes // 2
+    sides = [(left, right) for left in range(half) for right in range(half, attributes)]
+    if keys < len(sides):
+        raise PlanError(f"{keys} keys cannot serve {len(sides)} scheduled pairs; give at least one to each.")
+    edges = [keys * i // len(sides) for i in range(len(sides) + 1)]
+    pairs = tuple(
+        ScheduledPair(left, right, edges[i + 1] - edges[i], values, values) for i, (left, right) in enumerate(sides)
+    )
+    return SketchPlan(PHANTOMS, FLOOR, CEILING, pairs)
+
+
+def run_bench(
+    rows: int = 1_000_000,
+    attributes: int = 8,
+    values: int = 8,
+    keys: int = 131_072,
+    num_threads: int | None = None,
+) -> dict[str, float]:
+    """Encode a random table at both parties, and time the alternatives on as much of it as takes about a second.
+
+    Args:
+        rows: records.
+        attributes: columns, half of them at either party.
+        values: domain size of each column.
+        keys: hash keys in total.
+        num_threads: threads for the kernels; None leaves the setting as it is.
+
+    Returns:
+        The parameters, and: ``encode_seconds`` (median; both parties, phantoms included); ``pairs_per_second`` ((record,
+        key) pairs of both parties per second of that); ``dense_pairs_per_second`` (a compiled kernel that hashes every
+        pair); ``python_pairs_per_second`` (xxhash called from Python for every pair); ``roofline_seconds`` (as many keyed
+        random words and scattered maxima as the encoder makes, with nothing else).
+
+    Raises:
+        PlanError: parameters below 1, fewer than two attributes, or fewer keys than pairs.
+    """
+    if min(rows, values, keys) < 1:
+        raise PlanError(f"Rows, values and keys must be at least 1, not {rows}, {values} and {keys}.")
+    plan = bench_plan(attributes, values, keys)
+    rng = np.random.default_rng(0)
+    digests = rng.integers(0, 2**64, rows, dtype=np.uint64)
+    codes = rng.integers(0, values, (attributes, rows), dtype=np.uint16)
+    half = attributes // 2
+    parties = [list(range(half)), list(range(half, attributes))]
+    secret = bytes(32)
+
+    def encode() -> None:
+        for party in parties:
+            encoder = SketchEncoder(plan, party, secret, num_threads)
+            encoder.update(digests, codes[party[0] : party[-1] + 1])
+            encoder.result()
+
+    with threads(num_threads):
+        warmup()
+        seconds = _median(encode)
+        return {
+            "rows": rows,
+            "attributes": attributes,
+            "values": values,
+            "keys": keys,
+            "threads": numba.get_num_threads(),
+            "encode_seconds": seconds,
+            "pairs_per_second": 2 * rows * keys / seconds,
+            "dense_pairs_per_second": _dense(digests, codes[:1], values, keys),
+            "python_pairs_per_second": _python(digests, codes[0], values),
+            "roofline_seconds": 2 * roofline(plan, parties[0], rows),
+        }
+
+
+def roofline(plan: SketchPlan, party: list[int], rows: int) -> float:
+    """Median seconds of the keyed words and scattered maxima that encoding evenly spread values asks of a party."""
+    tasks = []
+    for pair in plan.pairs:
+        size = pair.left_bins if pair.left in party else pair.right_bins
+        held = np.full(size, -(-rows // size))
+        events = pair.keys * 2.0 ** -guess_stops(held, pair.keys, plan) * held
+        tasks += [(pair.keys, round(count) + each, round(count)) for each, count in zip(held, events, strict=True)]
+    work = np.array(tasks)
+    state = np.zeros(int(work[:, 0].sum()), np.uint8)
+    offsets = np.cumsum(work[:, 0]) - work[:, 0]
+    digests = np.arange(TILE, dtype=np.uint64)
+    return _median(lambda: _draw_and_scatter(work, offsets, digests, state))
+
+
+@parallel_kernel
+def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped-def]
+    """Per row: keys, words to draw, writes to scatter [shape=(t, 3)]."""
+    for t in prange(len(work)):
+        keys = np.uint64(work[t, 0])
+        row = state[offsets[t] : offsets[t] + work[t, 0]]
+        word = np.empty(TILE, np.uint64)
+        written = 0
+        for tile in range(-(-work[t, 1] // TILE)):
+            fill_words(np.uint64(1), np.uint64(2), digests, TILE, tail(t, tile), word)
+            write = min(TILE, work[t, 2] - written)
+            written += write
+            for a in range(write):
+                key = ((word[a] >> np.uint64(32)) * keys) >> np.uint64(32)
+                level = np.uint8(word[a] & np.uint64(15))
+                if row[key] < level:
+                    row[key] = level
+
+
+def _dense(digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int) -> float:
+    """(record, key) pairs per second of the dense kernel."""
+    records = min(max(DENSE_PAIRS // keys, 1), len(digests))
+    few, codes = digests[:records], np.ascontiguousarray(codes[:, :records])
+    first_row = np.zeros(1, np.int64)
+    table = np.zeros((values, keys), np.uint8)
+    encode_dense(np.uint64(1), np.uint64(2), few[:1], codes[:, :1].copy(), first_row, CEILING, table)
+    seconds = _median(lambda: encode_dense(np.uint64(1), np.uint64(2), few, codes, first_row, CEILING, table))
+    return records * keys / seconds
+
+
+def _python(digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int) -> float:
+    """(record, key) pairs per second of a Python loop over xxhash, as public code for the paper has it."""
+    keys = 1000
+    records = min(PYTHON_PAIRS // keys, len(digests))
+    ids = [str(digest).encode() for digest in digests[:records].tolist()]
+    held = codes[:records].tolist()
+    table = [[0] * keys for _ in range(values)]
+    begin = time.perf_counter()
+    for record, value in zip(ids, held, strict=True):
+        row = table[value]
+        for key in range(keys):
+            word = xxhash.xxh64_intdigest(record, key)
+            level = 65 - word.bit_length()
+            if row[key] < level:
+                row[key] = level
+    return records * keys / (time.perf_counter() - begin)
+
+
+def _median(action: Callable[[], object]) -> float:
+    """Median seconds of a few calls."""
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)

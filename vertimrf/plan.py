@@ -360,7 +360,8 @@ def plan_local(sizes: Sequence[int], rho: float, records: int, largest_clique: i
     mean_pair = float(np.mean([a * b for a, b in itertools.combinations(sizes, 2)]))
     # As many rounds as leave a typical pair's average count a few times above the noise.
     affordable = 2 * measure * rho * (records / (8.0 * mean_pair)) ** 2
-    rounds = int(min(max(affordable, d - 1), 2 * pairs))
+    # More than 1.5 a attribute cost the global graph more (cliques that cross-party edges then lack) than they tell.
+    rounds = int(min(max(affordable, d - 1), 1.5 * d, pairs))
     initial = min(d - 1, rounds)
     chosen = rounds - initial
     if not chosen:

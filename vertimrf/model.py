@@ -323,9 +323,11 @@ class _Layout:
     def propagate(self, theta: Array, total: float) -> tuple[float, Array]:
         """Log of the normaliser, and expected counts of the measured cells [shape=(n,), float64], at some parameters."""
         engine = self.engine
-        log_total = kernels.potentials(theta, self._factors, self._terms, self._maps, engine.tables) + engine.run()
+        log_total = kernels.potentials(theta, self._factors, self._terms, self._maps, engine.memory) + engine.run()
         counts = np.empty_like(theta)
-        kernels.expected_counts(engine.marginals, self._factors, self._terms, self._maps, total, counts)
+        kernels.expected_counts(
+            engine.memory, engine.marginals, self._factors, self._terms, self._maps, total, counts
+        )
         return log_total, counts
 
 

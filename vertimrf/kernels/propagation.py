@@ -1,21 +1,25 @@
 """Belief propagation kernels: fused multiply-and-marginalise over clique tables that are never stored.
 
-A pass visits every cell of one clique once, multiplies its factors and messages and sums the product onto every table
-wanted. The clique's attributes are split in an outer part, walked row by row with the first attribute slowest, and an inner
-part, one contiguous block of J cells. A factor (or wanted marginal) is then of one of three kinds:
+A pass visits every cell of one clique once, multiplies its factors and messages and sums the product onto every
+table wanted. The clique's attributes are split in an outer part, walked row by row with the first attribute
+slowest, and an inner part, one contiguous block of J cells. A factor (or wanted marginal) is then of three kinds:
 
 * inner only: multiplied once into the block's start vector; read off the sum A of all rows;
 * outer only: a scalar per row, multiplied level by level; read off the row sums T;
 * crossing: with outer attributes U it belongs to the group of U, whose factors are first merged into one matrix
-  G [rows of U, J]; its marginals are read off H [rows of U, J].
+  G [rows of U, J]; its marginals are read off H [rows of U, J]. A table whose last axes are just the inner
+  attributes is such a matrix already, and is read and written in place: so are large separators.
 
-A group acts at the level of its last outer attribute: the running product w of a level is reused by all rows below it, and
-sums are carried upwards when a level's index advances. So whatever the number of factors, a cell costs about one
-multiplication and three additions in contiguous loops, and memory traffic is confined to G, H and a few vectors of J.
+A group acts at the level of its last outer attribute: the running product of a level is reused by all rows below
+it, and sums are carried upwards when a level's index advances. So whatever the number of factors, a cell costs
+about one multiplication and three additions in contiguous loops, and memory traffic is confined to G, H and a few
+vectors of J. The rows that differ in the deepest level alone, a run, are handled by one call.
 
-Rows are cut in blocks that do not depend on the number of threads; their sums are merged in order, so results do not either.
+Rows are cut in blocks that do not depend on the number of threads; their sums are merged in order, so results do
+not either. Everything lies in one flat array, addressed by unsigned offsets: with slices instead, the handling of
+views took as long as the arithmetic.
 
-Axes: p = passes; g = groups; t = terms (a factor read or a marginal written); q = rows of the levels that carry groups.
+Axes: p = passes; l = levels; g = groups; t = terms (a factor read or a marginal written); b = blocks of rows.
 """
 
 from __future__ import annotations
@@ -29,13 +33,21 @@ from .jit import kernel, parallel_kernel
 
 __all__ = ["expected_counts", "potentials", "propagate", "propagate_parallel"]
 
-# Columns of the integer tables that describe passes, levels, groups and terms; built in vertimrf.propagation.
-P_INNER, P_STRIDE, P_ROWS, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0, P_BASE1, P_OUT0, P_OUT1 = range(12)
-P_CHANGE, P_WORK, P_SUMS, P_MERGED, P_BLOCK0, P_BLOCK1, P_ROLE, P_UP, P_DOWN, P_SEPARATOR = range(12, 22)
-P_CHILD0, P_CHILD1, P_COLUMNS = range(22, 25)
+# Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows; they are
+# filled in by vertimrf.propagation. Pairs ending in 0 and 1 are a first index and one past the last.
+P_INNER, P_STRIDE, P_ROWS, P_RUN, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0 = range(10)
+P_BASE1, P_OUT0, P_OUT1, P_CHANGE, P_WORK, P_SCALE, P_TOTALS, P_MERGED, P_BLOCK0, P_BLOCK1 = range(10, 20)
+P_ROLE, P_UP, P_SEPARATOR, P_CHILD0, P_CHILD1, P_COLUMNS = range(20, 26)
 L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_CARRIED, L_COLUMNS = range(10)
-G_ROWS, G_MAP, G_FACTOR, G_SUM, G_IN0, G_IN1, G_OUT0, G_OUT1, G_COLUMNS = range(9)
-T_TABLE, T_ROWS, T_INNER, T_COLUMNS = range(4)
+# A group's matrices begin at G_FACTOR and G_SUM (-1: none); the row of a run lies G_STEP times its map's entry
+# further on, the rows of a run G_ADVANCE apart. In place (G_PLACE), the sums are a table of which G_CELLS cells are
+# probabilities to be normalised; else they are relative to the block's own sums.
+G_ROWS, G_MAP, G_STEP, G_ADVANCE, G_PLACE, G_CELLS, G_FACTOR, G_SUM, G_IN0, G_IN1, G_OUT0, G_OUT1 = range(12)
+G_COLUMNS = 12
+# Columns of a term advance in runs of T_RUN cells, all on one cell of the table or, if T_ALONG, along it.
+T_TABLE, T_ROWS, T_INNER, T_RUN, T_ALONG, T_COLUMNS = range(6)
+C_CELLS, C_UP, C_DOWN, C_COLUMNS = range(4)
+B_PASS, B_FIRST, B_LAST, B_SUMS, B_LENGTH, B_COLUMNS = range(6)
 
 COLLECT, DISTRIBUTE, ROOT = range(3)
 
@@ -43,413 +55,457 @@ COLLECT, DISTRIBUTE, ROOT = range(3)
 VECTOR = {"reassoc", "contract", "nsz"}
 
 
+@kernel
+def _fill(memory, begin, cells, value):  # type: ignore[no-untyped-def]
+    for i in range(np.uint64(begin), np.uint64(begin + cells)):
+        memory[i] = value
+
+
+@kernel
+def _multiply(memory, first, second, out, cells):  # type: ignore[no-untyped-def]
+    a, b, o = np.uint64(first), np.uint64(second), np.uint64(out)
+    for j in range(np.uint64(cells)):
+        memory[o + j] = memory[a + j] * memory[b + j]
+
+
+@kernel
+def _add(memory, source, out, cells, factor):  # type: ignore[no-untyped-def]
+    a, o = np.uint64(source), np.uint64(out)
+    for j in range(np.uint64(cells)):
+        memory[o + j] += memory[a + j] * factor
+
+
 @kernel(fastmath=VECTOR)
-def _prepare(info, levels, groups, terms, maps, tables, work):  # type: ignore[no-untyped-def]
+def _sum(memory, begin, cells):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(np.uint64(begin), np.uint64(begin + cells)):
+        total += memory[i]
+    return total
+
+
+@kernel(fastmath=VECTOR)
+def _dots(memory, above, factor, step, rows, cells, totals):  # type: ignore[no-untyped-def]
+    """Row sums of ``above`` times every factor row."""
+    a = np.uint64(above)
+    for x in range(rows):
+        f = np.uint64(factor + x * step)
+        total = 0.0
+        for j in range(np.uint64(cells)):
+            total += memory[a + j] * memory[f + j]
+        memory[totals + x] = total
+
+
+@kernel(fastmath=VECTOR)
+def _dots_add(memory, above, factor, step, out, out_step, rows, cells, scale, totals):  # type: ignore[no-untyped-def]
+    """As :func:`_dots`, and each product times its row's scale added to ``out``."""
+    a = np.uint64(above)
+    for x in range(rows):
+        f, o = np.uint64(factor + x * step), np.uint64(out + x * out_step)
+        s = memory[scale + x]
+        total = 0.0
+        for j in range(np.uint64(cells)):
+            value = memory[a + j] * memory[f + j]
+            total += value
+            memory[o + j] += value * s
+        memory[totals + x] = total
+
+
+@kernel(fastmath=VECTOR)
+def _dots_add_both(  # type: ignore[no-untyped-def]
+    memory, above, factor, step, out, out_step, other, other_step, rows, cells, scale, totals
+):
+    """As :func:`_dots_add`, to two places."""
+    a = np.uint64(above)
+    for x in range(rows):
+        f, o, p = np.uint64(factor + x * step), np.uint64(out + x * out_step), np.uint64(other + x * other_step)
+        s = memory[scale + x]
+        total = 0.0
+        for j in range(np.uint64(cells)):
+            value = memory[a + j] * memory[f + j]
+            total += value
+            value *= s
+            memory[o + j] += value
+            memory[p + j] += value
+        memory[totals + x] = total
+
+
+@kernel
+def _times_table(terms, maps, memory, t, offset, out, cells):  # type: ignore[no-untyped-def]
+    """Multiply a vector by a term's table, read at the columns' cells."""
+    table = np.uint64(terms[t, T_TABLE] + offset)
+    columns = maps[terms[t, T_INNER] : terms[t, T_INNER] + cells]
+    o = np.uint64(out)
+    run = terms[t, T_RUN]
+    if run == 1:
+        for j in range(np.uint64(cells)):
+            memory[o + j] *= memory[table + np.uint64(columns[j])]
+        return
+    for begin in range(0, cells, run):
+        source = table + np.uint64(columns[begin])
+        target = o + np.uint64(begin)
+        if terms[t, T_ALONG]:
+            for j in range(np.uint64(run)):
+                memory[target + j] *= memory[source + j]
+        else:
+            factor = memory[source]
+            for j in range(np.uint64(run)):
+                memory[target + j] *= factor
+
+
+@kernel(fastmath=VECTOR)
+def _onto_table(terms, maps, memory, t, offset, source, cells, unit):  # type: ignore[no-untyped-def]
+    """Sum a vector times ``unit`` onto a term's table, written at the columns' cells."""
+    table = np.uint64(terms[t, T_TABLE] + offset)
+    columns = maps[terms[t, T_INNER] : terms[t, T_INNER] + cells]
+    s = np.uint64(source)
+    run = terms[t, T_RUN]
+    if run == 1:
+        for j in range(np.uint64(cells)):
+            memory[table + np.uint64(columns[j])] += memory[s + j] * unit
+        return
+    for begin in range(0, cells, run):
+        target = table + np.uint64(columns[begin])
+        first = s + np.uint64(begin)
+        if terms[t, T_ALONG]:
+            for j in range(np.uint64(run)):
+                memory[target + j] += memory[first + j] * unit
+        else:
+            total = 0.0
+            for j in range(np.uint64(run)):
+                total += memory[first + j]
+            memory[target] += total * unit
+
+
+@kernel
+def _prepare(info, levels, groups, terms, maps, memory):  # type: ignore[no-untyped-def]
     """Start vector, row scalars and group matrices of one pass."""
     inner = info[P_INNER]
-    base = work[info[P_WORK] : info[P_WORK] + inner]
-    base[:] = 1.0
+    _fill(memory, info[P_WORK], inner, 1.0)
     for t in range(info[P_BASE0], info[P_BASE1]):
-        table = tables[terms[t, T_TABLE] :]
-        columns = maps[terms[t, T_INNER] : terms[t, T_INNER] + inner]
-        for j in range(inner):
-            base[j] *= table[columns[j]]
+        _times_table(terms, maps, memory, t, 0, info[P_WORK], inner)
     above = 1
     for level in range(info[P_LEVEL0], info[P_LEVEL0] + info[P_LEVELS]):
         rows = levels[level, L_ROWS]
         size = rows // above
-        products = work[levels[level, L_PRODUCTS] : levels[level, L_PRODUCTS] + rows]
-        if level == info[P_LEVEL0]:
-            products[:] = 1.0
-        else:
-            upper = work[levels[level - 1, L_PRODUCTS] : levels[level - 1, L_PRODUCTS] + above]
-            for i in range(above):
-                products[i * size : (i + 1) * size] = upper[i]
+        here = levels[level, L_PRODUCTS]
+        for i in range(above):
+            upper = 1.0 if level == info[P_LEVEL0] else memory[levels[level - 1, L_PRODUCTS] + i]
+            _fill(memory, here + i * size, size, upper)
         for t in range(levels[level, L_IN0], levels[level, L_IN1]):
-            table = tables[terms[t, T_TABLE] :]
+            table = np.uint64(terms[t, T_TABLE])
             index = maps[terms[t, T_ROWS] : terms[t, T_ROWS] + rows]
-            for i in range(rows):
-                products[i] *= table[index[i]]
+            first = np.uint64(here)
+            for i in range(np.uint64(rows)):
+                memory[first + i] *= memory[table + np.uint64(index[i])]
         above = rows
     # Levels below the last one that carries a group only matter through their sum.
-    scale = work[info[P_SUMS] : info[P_SUMS] + info[P_ROWS]]
     if info[P_LEVELS] == 0:
-        scale[0] = 1.0
+        memory[info[P_SCALE]] = 1.0
     else:
         last = info[P_LEVEL0] + info[P_LEVELS] - 1
-        products = work[levels[last, L_PRODUCTS] : levels[last, L_PRODUCTS] + levels[last, L_ROWS]]
         tail = levels[last, L_ROWS] // info[P_ROWS]
         for q in range(info[P_ROWS]):
-            total = 0.0
-            for k in range(q * tail, (q + 1) * tail):
-                total += products[k]
-            scale[q] = total
+            memory[info[P_SCALE] + q] = _sum(memory, levels[last, L_PRODUCTS] + q * tail, tail)
     for g in range(info[P_GROUP0], info[P_GROUP1]):
-        if groups[g, G_FACTOR] < 0:
+        if groups[g, G_FACTOR] < 0 or groups[g, G_PLACE]:
             continue
         for r in range(groups[g, G_ROWS]):
-            begin = groups[g, G_FACTOR] + r * info[P_STRIDE]
-            row = work[begin : begin + inner]
-            first = True
+            row = groups[g, G_FACTOR] + r * info[P_STRIDE]
+            _fill(memory, row, inner, 1.0)
             for t in range(groups[g, G_IN0], groups[g, G_IN1]):
-                table = tables[terms[t, T_TABLE] + maps[terms[t, T_ROWS] + r] :]
-                columns = maps[terms[t, T_INNER] : terms[t, T_INNER] + inner]
-                if first:
-                    for j in range(inner):
-                        row[j] = table[columns[j]]
-                    first = False
-                else:
-                    for j in range(inner):
-                        row[j] *= table[columns[j]]
+                _times_table(terms, maps, memory, t, maps[terms[t, T_ROWS] + r], row, inner)
 
 
-@kernel(fastmath=VECTOR)
-def _dot(above, factor):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(above.size):
-        total += above[j] * factor[j]
-    return total
+@kernel
+def _factor_row(groups, maps, g, run):  # type: ignore[no-untyped-def]
+    return groups[g, G_FACTOR] + maps[groups[g, G_MAP] + run] * groups[g, G_STEP]
 
 
-@kernel(fastmath=VECTOR)
-def _dot_add(above, factor, scale, out):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(above.size):
-        value = above[j] * factor[j]
-        total += value
-        out[j] += value * scale
-    return total
+@kernel
+def _sum_row(groups, maps, g, run, sums):  # type: ignore[no-untyped-def]
+    begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + run] * groups[g, G_STEP]
+    return begin if groups[g, G_PLACE] else begin + sums
 
 
-@kernel(fastmath=VECTOR)
-def _dot_add_both(above, factor, scale, out, other):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(above.size):
-        value = above[j] * factor[j]
-        total += value
-        value *= scale
-        out[j] += value
-        other[j] += value
-    return total
-
-
-@kernel(fastmath=VECTOR)
-def _run_rows(info, levels, groups, maps, work, sums, q0, q1):  # type: ignore[no-untyped-def]
-    """Rows q0 .. q1 of one pass; ``sums`` is this block's own: the matrices H, then A, then scratch."""
+@kernel
+def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-untyped-def]
+    """The rows of one block. Its own space in ``memory`` holds the matrices H, then A, then scratch."""
     inner = info[P_INNER]
     stride = info[P_STRIDE]
     active = info[P_ACTIVE]
-    sums[:] = 0.0
-    scale = work[info[P_SUMS] : info[P_SUMS] + info[P_ROWS]]
-    totals = work[info[P_SUMS] + info[P_ROWS] : info[P_SUMS] + 2 * info[P_ROWS]]
-    base = work[info[P_WORK] : info[P_WORK] + inner]
+    sums = block[B_SUMS]
+    # carried + k * stride takes the sums of the rows below active level k - 1, the first of them being A;
+    # products + k * stride stands above active level k.
+    carried = sums + info[P_MERGED] - stride
+    products = carried + active * stride
+    temporary = products + active * stride
+    _fill(memory, sums, info[P_MERGED] + max(active - 1, 0) * stride, 0.0)
     if active == 0:
-        total = 0.0
-        everything = sums[info[P_MERGED] - stride :]
-        for j in range(inner):
-            everything[j] = scale[0] * base[j]
-            total += base[j]
-        totals[0] = total
+        memory[info[P_TOTALS]] = _sum(memory, info[P_WORK], inner)
+        _add(memory, info[P_WORK], sums + info[P_MERGED] - stride, inner, memory[info[P_SCALE]])
         return
-    # carried[k] takes the sums of the rows below active level k - 1; carried[0] is A. products[k] stands above level k.
-    carried = sums[info[P_MERGED] - stride : info[P_MERGED] + (active - 1) * stride]
-    products = sums[info[P_MERGED] + (active - 1) * stride : info[P_MERGED] + (2 * active - 1) * stride]
-    temporary = sums[info[P_MERGED] + (2 * active - 1) * stride :][:inner]
-    products[:inner] = base
+    _fill(memory, products, inner, 1.0)
+    _multiply(memory, products, info[P_WORK], products, inner)
     place = np.empty(active, np.int64)
     a = 0
     for level in range(info[P_LEVEL0], info[P_LEVEL0] + info[P_LEVELS]):
         if levels[level, L_GROUP1] > levels[level, L_GROUP0]:
             place[a] = level
             a += 1
-    changes = maps[info[P_CHANGE] : info[P_CHANGE] + info[P_ROWS]]
     deepest = place[active - 1]
-    d0 = levels[deepest, L_GROUP0]
-    d1 = levels[deepest, L_GROUP1]
-    carries = levels[deepest, L_CARRIED] > 0
+    count = levels[deepest, L_GROUP1] - levels[deepest, L_GROUP0]
+    reads = np.empty(count, np.int64)
+    writes = np.empty(count, np.int64)
     factors = 0
     outs = 0
-    factor_group = d0
-    out_group = d0
-    for g in range(d0, d1):
+    for g in range(levels[deepest, L_GROUP0], levels[deepest, L_GROUP1]):
         if groups[g, G_FACTOR] >= 0:
+            reads[factors] = g
             factors += 1
-            factor_group = g
         if groups[g, G_SUM] >= 0:
+            writes[outs] = g
             outs += 1
-            out_group = g
-    factor_map = maps[groups[factor_group, G_MAP] : groups[factor_group, G_MAP] + info[P_ROWS]]
-    out_map = maps[groups[out_group, G_MAP] : groups[out_group, G_MAP] + info[P_ROWS]]
-    factor_matrix = work[max(groups[factor_group, G_FACTOR], 0) :]
-    out_matrix = sums[max(groups[out_group, G_SUM], 0) :]
-    above = products[(active - 1) * stride : (active - 1) * stride + inner]
-    target = carried[(active - 1) * stride : (active - 1) * stride + inner]
-    for q in range(q0, q1):
-        changed = changes[q] if q > q0 else 0
+    # Places that a run's products are added to, and how far apart its rows are there.
+    carries = levels[deepest, L_CARRIED] > 0
+    targets = np.empty(outs + 1, np.int64)
+    steps = np.zeros(outs + 1, np.int64)
+    target_count = outs + 1 if carries else outs
+    targets[outs] = carried + (active - 1) * stride
+    above = products + (active - 1) * stride
+    rows = info[P_RUN]
+    first = block[B_FIRST] // rows
+    last = block[B_LAST] // rows
+    for run in range(first, last):
+        changed = maps[info[P_CHANGE] + run] if run > first else 0
         if changed < active - 1:
-            if q > q0:
-                _carry(levels, groups, maps, place, carried, sums, inner, stride, active, changed, q - 1)
-            _descend(levels, groups, maps, place, products, work, inner, stride, active, changed, q)
-        s = scale[q]
-        if factors == 1 and outs <= 1:
-            row = factor_map[q] * stride
-            factor = factor_matrix[row : row + inner]
-            if outs == 1:
-                row = out_map[q] * stride
-                out = out_matrix[row : row + inner]
-                if carries:
-                    totals[q] = _dot_add_both(above, factor, s, out, target)
-                else:
-                    totals[q] = _dot_add(above, factor, s, out)
-            elif carries:
-                totals[q] = _dot_add(above, factor, s, target)
-            else:
-                totals[q] = _dot(above, factor)
+            if run > first:
+                _carry(levels, groups, maps, memory, place, carried, sums, inner, stride, active, changed, run - 1)
+            _descend(levels, groups, maps, memory, place, products, inner, stride, active, changed, run)
+        for i in range(outs):
+            targets[i] = _sum_row(groups, maps, writes[i], run, sums)
+            steps[i] = groups[writes[i], G_ADVANCE]
+        scale = info[P_SCALE] + run * rows
+        totals = info[P_TOTALS] + run * rows
+        if factors == 1:
+            factor = _factor_row(groups, maps, reads[0], run)
+            step = groups[reads[0], G_ADVANCE]
+            _run_rows(memory, above, factor, step, targets, steps, target_count, 0, rows, inner, scale, totals)
             continue
-        temporary[:] = above
-        for g in range(d0, d1):
-            if groups[g, G_FACTOR] >= 0:
-                begin = groups[g, G_FACTOR] + maps[groups[g, G_MAP] + q] * stride
-                factor = work[begin : begin + inner]
-                for j in range(inner):
-                    temporary[j] *= factor[j]
-        total = 0.0
-        for j in range(inner):
-            total += temporary[j]
-            temporary[j] *= s
-        totals[q] = total
-        if carries:
-            for j in range(inner):
-                target[j] += temporary[j]
-        for g in range(d0, d1):
-            if groups[g, G_SUM] >= 0:
-                begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + q] * stride
-                out = sums[begin : begin + inner]
-                for j in range(inner):
-                    out[j] += temporary[j]
-    if q1 > q0:
-        _carry(levels, groups, maps, place, carried, sums, inner, stride, active, 0, q1 - 1)
+        for x in range(rows):
+            if factors == 0:
+                factor = temporary
+                _fill(memory, temporary, inner, 1.0)
+            else:
+                factor = above
+            for i in range(factors):
+                row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
+                if i == factors - 1:
+                    _run_rows(
+                        memory, factor, row, 0, targets, steps, target_count, x, 1, inner, scale + x, totals + x
+                    )
+                else:
+                    _multiply(memory, factor, row, temporary, inner)
+                    factor = temporary
+            if factors == 0:
+                _run_rows(
+                    memory, above, factor, 0, targets, steps, target_count, x, 1, inner, scale + x, totals + x
+                )
+    if last > first:
+        _carry(levels, groups, maps, memory, place, carried, sums, inner, stride, active, 0, last - 1)
 
 
 @kernel
-def _descend(levels, groups, maps, place, products, work, inner, stride, active, changed, q):  # type: ignore[no-untyped-def]
+def _run_rows(  # type: ignore[no-untyped-def]
+    memory, above, factor, step, targets, steps, target_count, x, rows, cells, scale, totals
+):
+    """Products of a run's rows, from row ``x`` on, onto all targets, two at a time."""
+    if target_count == 0:
+        _dots(memory, above, factor, step, rows, cells, totals)
+    for i in range(0, target_count - 1, 2):
+        out = targets[i] + x * steps[i]
+        other = targets[i + 1] + x * steps[i + 1]
+        _dots_add_both(
+            memory, above, factor, step, out, steps[i], other, steps[i + 1], rows, cells, scale, totals
+        )
+    if target_count % 2:
+        i = target_count - 1
+        out = targets[i] + x * steps[i]
+        _dots_add(memory, above, factor, step, out, steps[i], rows, cells, scale, totals)
+
+
+@kernel
+def _descend(  # type: ignore[no-untyped-def]
+    levels, groups, maps, memory, place, products, inner, stride, active, changed, run
+):
     """Running products of the levels above the deepest, from the outermost whose index changed."""
     for k in range(changed, active - 1):
-        above = products[k * stride : k * stride + inner]
-        below = products[(k + 1) * stride : (k + 1) * stride + inner]
-        first = True
+        source = products + k * stride
+        below = source + stride
         for g in range(levels[place[k], L_GROUP0], levels[place[k], L_GROUP1]):
-            if groups[g, G_FACTOR] < 0:
-                continue
-            begin = groups[g, G_FACTOR] + maps[groups[g, G_MAP] + q] * stride
-            factor = work[begin : begin + inner]
-            if first:
-                for j in range(inner):
-                    below[j] = above[j] * factor[j]
-                first = False
-            else:
-                for j in range(inner):
-                    below[j] *= factor[j]
-        if first:
-            below[:] = above
+            if groups[g, G_FACTOR] >= 0:
+                _multiply(memory, source, _factor_row(groups, maps, g, run), below, inner)
+                source = below
+        if source != below:
+            _fill(memory, below, inner, 0.0)
+            _add(memory, source, below, inner, 1.0)
 
 
 @kernel
-def _carry(levels, groups, maps, place, carried, sums, inner, stride, active, changed, q):  # type: ignore[no-untyped-def]
+def _carry(  # type: ignore[no-untyped-def]
+    levels, groups, maps, memory, place, carried, sums, inner, stride, active, changed, run
+):
     """Add the sums of finished levels to their groups and to the level above, where anything there needs them."""
     for k in range(active - 2, changed - 1, -1):
         if levels[place[k + 1], L_CARRIED] == 0:
             return
-        source = carried[(k + 1) * stride : (k + 1) * stride + inner]
+        source = carried + (k + 1) * stride
         for g in range(levels[place[k], L_GROUP0], levels[place[k], L_GROUP1]):
             if groups[g, G_SUM] >= 0:
-                begin = groups[g, G_SUM] + maps[groups[g, G_MAP] + q] * stride
-                out = sums[begin : begin + inner]
-                for j in range(inner):
-                    out[j] += source[j]
+                _add(memory, source, _sum_row(groups, maps, g, run, sums), inner, 1.0)
         if levels[place[k], L_CARRIED] > 0:
-            target = carried[k * stride : k * stride + inner]
-            for j in range(inner):
-                target[j] += source[j]
-        source[:] = 0.0
+            _add(memory, source, carried + k * stride, inner, 1.0)
+        _fill(memory, source, inner, 0.0)
 
 
 @kernel(fastmath=VECTOR)
-def _finish(info, levels, groups, terms, maps, children, tables, marginals, work, sums, blocks):  # type: ignore[no-untyped-def]
+def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # type: ignore[no-untyped-def]
     """Merge the blocks of one pass, write its marginals and messages; returns the log of its scale."""
     inner = info[P_INNER]
-    merged = sums[0]
-    for b in range(1, blocks):
-        part = sums[b]
-        for i in range(info[P_MERGED]):
-            merged[i] += part[i]
-    everything = merged[info[P_MERGED] - info[P_STRIDE] :]
     rows = info[P_ROWS]
-    scale = work[info[P_SUMS] : info[P_SUMS] + rows]
-    totals = work[info[P_SUMS] + rows : info[P_SUMS] + 2 * rows]
+    sums = blocks[info[P_BLOCK0], B_SUMS]
+    for b in range(info[P_BLOCK0] + 1, info[P_BLOCK1]):
+        _add(memory, blocks[b, B_SUMS], sums, info[P_MERGED], 1.0)
     mass = 0.0
     for q in range(rows):
-        mass += scale[q] * totals[q]
+        mass += memory[info[P_SCALE] + q] * memory[info[P_TOTALS] + q]
     if not (mass > 0.0 and mass < np.inf):
         return np.nan
-    unit = 1.0 / mass
+    # Messages are scaled to a maximum of 1 below; only marginals are normalised.
+    unit = 1.0 if info[P_ROLE] == COLLECT else 1.0 / mass
     for t in range(info[P_OUT0], info[P_OUT1]):
-        out = marginals[terms[t, T_TABLE] :]
-        columns = maps[terms[t, T_INNER] : terms[t, T_INNER] + inner]
-        for j in range(inner):
-            out[columns[j]] += everything[j] * unit
+        _onto_table(terms, maps, memory, t, 0, sums + info[P_MERGED] - info[P_STRIDE], inner, unit)
     for g in range(info[P_GROUP0], info[P_GROUP1]):
         if groups[g, G_SUM] < 0:
             continue
+        if groups[g, G_PLACE]:
+            for i in range(np.uint64(groups[g, G_SUM]), np.uint64(groups[g, G_SUM] + groups[g, G_CELLS])):
+                memory[i] *= unit
+            continue
         for r in range(groups[g, G_ROWS]):
-            begin = groups[g, G_SUM] + r * info[P_STRIDE]
-            row = merged[begin : begin + inner]
+            row = sums + groups[g, G_SUM] + r * info[P_STRIDE]
             for t in range(groups[g, G_OUT0], groups[g, G_OUT1]):
-                out = marginals[terms[t, T_TABLE] + maps[terms[t, T_ROWS] + r] :]
-                columns = maps[terms[t, T_INNER] : terms[t, T_INNER] + inner]
-                for j in range(inner):
-                    out[columns[j]] += row[j] * unit
+                _onto_table(terms, maps, memory, t, maps[terms[t, T_ROWS] + r], row, inner, unit)
     # Row sums, from the last level upwards; each level's products make room for them.
-    for level in range(info[P_LEVEL0] + info[P_LEVELS] - 1, info[P_LEVEL0] - 1, -1):
+    last = info[P_LEVEL0] + info[P_LEVELS] - 1
+    for level in range(last, info[P_LEVEL0] - 1, -1):
         count = levels[level, L_ROWS]
-        here = work[levels[level, L_PRODUCTS] : levels[level, L_PRODUCTS] + count]
-        if level == info[P_LEVEL0] + info[P_LEVELS] - 1:
+        here = levels[level, L_PRODUCTS]
+        if level == last:
             tail = count // rows
             for q in range(rows):
-                weight = totals[q] * unit
-                for k in range(q * tail, (q + 1) * tail):
-                    here[k] *= weight
+                weight = memory[info[P_TOTALS] + q] * unit
+                for k in range(here + q * tail, here + (q + 1) * tail):
+                    memory[k] *= weight
         else:
             size = levels[level + 1, L_ROWS] // count
-            lower = work[levels[level + 1, L_PRODUCTS] : levels[level + 1, L_PRODUCTS] + count * size]
             for i in range(count):
-                total = 0.0
-                for k in range(i * size, (i + 1) * size):
-                    total += lower[k]
-                here[i] = total
+                memory[here + i] = _sum(memory, levels[level + 1, L_PRODUCTS] + i * size, size)
         for t in range(levels[level, L_OUT0], levels[level, L_OUT1]):
-            out = marginals[terms[t, T_TABLE] :]
+            table = np.uint64(terms[t, T_TABLE])
             index = maps[terms[t, T_ROWS] : terms[t, T_ROWS] + count]
-            for i in range(count):
-                out[index[i]] += here[i]
+            first = np.uint64(here)
+            for i in range(np.uint64(count)):
+                memory[table + np.uint64(index[i])] += memory[first + i]
     if info[P_ROLE] == COLLECT:
-        n = info[P_SEPARATOR]
-        message = tables[info[P_UP] : info[P_UP] + n]
-        belief = marginals[info[P_DOWN] : info[P_DOWN] + n]
-        top = 0.0
-        for i in range(n):
-            top = max(top, belief[i])
-        for i in range(n):
-            message[i] = belief[i] / top
-            belief[i] = 0.0
-        return math.log(mass * top)
+        up = memory[info[P_UP] : info[P_UP] + info[P_SEPARATOR]]
+        top = up.max()
+        factor = 1.0 / top
+        for i in range(up.size):
+            up[i] *= factor
+        return math.log(top)
     for c in range(info[P_CHILD0], info[P_CHILD1]):
         # The child's own message is divided out of the belief it helped to form.
-        n = children[c, 0]
-        belief = marginals[children[c, 1] : children[c, 1] + n]
-        up = tables[children[c, 2] : children[c, 2] + n]
-        down = tables[children[c, 3] : children[c, 3] + n]
+        up = memory[children[c, C_UP] : children[c, C_UP] + children[c, C_CELLS]]
+        down = memory[children[c, C_DOWN] : children[c, C_DOWN] + children[c, C_CELLS]]
         top = 0.0
-        for i in range(n):
-            down[i] = belief[i] / up[i] if up[i] > 0.0 else 0.0
+        for i in range(down.size):
+            down[i] = down[i] / up[i] if up[i] > 0.0 else 0.0
             top = max(top, down[i])
-        for i in range(n):
-            down[i] /= top
+        factor = 1.0 / top
+        for i in range(down.size):
+            down[i] *= factor
     return math.log(mass) if info[P_ROLE] == ROOT else 0.0
 
 
 @kernel
-def propagate(stages, wide, order, passes, levels, groups, terms, maps, children, blocks, tables, marginals, work, sums):  # type: ignore[no-untyped-def]
+def _run_pass(info, levels, groups, terms, maps, children, blocks, memory):  # type: ignore[no-untyped-def]
+    _prepare(info, levels, groups, terms, maps, memory)
+    for b in range(info[P_BLOCK0], info[P_BLOCK1]):
+        _run_block(info, blocks[b], levels, groups, maps, memory)
+    return _finish(info, levels, groups, terms, maps, children, blocks, memory)
+
+
+@kernel
+def propagate(  # type: ignore[no-untyped-def]
+    stages, wide, passes, levels, groups, terms, maps, children, blocks, written, tables, memory
+):
     """Run all passes: collect towards the roots, then distribute; on one thread.
 
     Args:
-        stages: begin of each stage in ``order`` [shape=(stages + 1,)]; passes of a stage are independent.
+        stages: first pass of each stage [shape=(stages + 1,)]; the passes of a stage are independent.
         wide: which stages are worth several threads [shape=(stages,), bool].
-        order: pass indices.
-        passes, levels, groups, terms, children: the program [int64; columns as named above].
+        passes, levels, groups, terms, children, blocks: the program [int64; columns as named above].
         maps: index maps [int32].
-        blocks: pass, first row, last row, offset and length in ``sums`` [shape=(blocks, 5), int64].
-        tables: factors and messages, flat [float64]; messages are written.
-        marginals: factors' marginals and separator beliefs, flat [float64]; written, each sums to 1.
-        work: scratch [float64].
-        sums: scratch, the blocks' sums [float64].
+        written: first cell of the tables that is written.
+        tables: cells of the tables.
+        memory: factors, messages up, messages down and marginals of the factors, then scratch space [float64].
 
     Returns:
         The log of the sum over all cells of the product of the factors; NaN when that is 0 or not finite.
     """
-    marginals[:] = 0.0
+    _fill(memory, written, tables - written, 0.0)
     log_total = 0.0
-    for s in range(stages.size - 1):
-        for i in range(stages[s], stages[s + 1]):
-            p = order[i]
-            _prepare(passes[p], levels, groups, terms, maps, tables, work)
-            for b in range(passes[p, P_BLOCK0], passes[p, P_BLOCK1]):
-                part = sums[blocks[b, 3] : blocks[b, 3] + blocks[b, 4]]
-                _run_rows(passes[p], levels, groups, maps, work, part, blocks[b, 1], blocks[b, 2])
-            log_total += _finish_pass(
-                passes[p], levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
-            )
+    for p in range(passes.shape[0]):
+        log_total += _run_pass(passes[p], levels, groups, terms, maps, children, blocks, memory)
     return log_total
-
-
-@kernel
-def _finish_pass(info, levels, groups, terms, maps, children, blocks, tables, marginals, work, sums):  # type: ignore[no-untyped-def]
-    b0 = info[P_BLOCK0]
-    count = info[P_BLOCK1] - b0
-    length = blocks[b0, 4]
-    parts = sums[blocks[b0, 3] : blocks[b0, 3] + count * length].reshape((count, length))
-    return _finish(info, levels, groups, terms, maps, children, tables, marginals, work, parts, count)
 
 
 @parallel_kernel
 def propagate_parallel(  # type: ignore[no-untyped-def]
-    stages, wide, order, passes, levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
+    stages, wide, passes, levels, groups, terms, maps, children, blocks, written, tables, memory
 ):
-    """As :func:`propagate`, the passes of a stage and the blocks of a pass on several threads; the same bits."""
-    marginals[:] = 0.0
+    """As :func:`propagate`, the passes of a wide stage and their blocks on several threads; the same bits."""
+    _fill(memory, written, tables - written, 0.0)
     log_total = 0.0
     for s in range(stages.size - 1):
         begin = stages[s]
-        count = stages[s + 1] - begin
-        b0 = passes[order[begin], P_BLOCK0]
-        b1 = passes[order[stages[s + 1] - 1], P_BLOCK1]
+        end = stages[s + 1]
+        logs = np.empty(end - begin)
         if not wide[s]:
-            for i in range(begin, stages[s + 1]):
-                p = order[i]
-                _prepare(passes[p], levels, groups, terms, maps, tables, work)
-                for b in range(passes[p, P_BLOCK0], passes[p, P_BLOCK1]):
-                    part = sums[blocks[b, 3] : blocks[b, 3] + blocks[b, 4]]
-                    _run_rows(passes[p], levels, groups, maps, work, part, blocks[b, 1], blocks[b, 2])
-                log_total += _finish_pass(
-                    passes[p], levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
-                )
-            continue
-        for i in prange(count):
-            _prepare(passes[order[begin + i]], levels, groups, terms, maps, tables, work)
-        for b in prange(b0, b1):
-            p = blocks[b, 0]
-            part = sums[blocks[b, 3] : blocks[b, 3] + blocks[b, 4]]
-            _run_rows(passes[p], levels, groups, maps, work, part, blocks[b, 1], blocks[b, 2])
-        logs = np.empty(count)
-        for i in prange(count):
-            logs[i] = _finish_pass(
-                passes[order[begin + i]], levels, groups, terms, maps, children, blocks, tables, marginals, work, sums
-            )
-        for i in range(count):
+            for p in range(begin, end):
+                logs[p - begin] = _run_pass(passes[p], levels, groups, terms, maps, children, blocks, memory)
+        else:
+            for p in prange(begin, end):
+                _prepare(passes[p], levels, groups, terms, maps, memory)
+            for b in prange(passes[begin, P_BLOCK0], passes[end - 1, P_BLOCK1]):
+                _run_block(passes[blocks[b, B_PASS]], blocks[b], levels, groups, maps, memory)
+            for p in prange(begin, end):
+                logs[p - begin] = _finish(passes[p], levels, groups, terms, maps, children, blocks, memory)
+        for i in range(end - begin):
             log_total += logs[i]
     return log_total
 
 
 @kernel
-def potentials(theta, factors, terms, maps, tables):  # type: ignore[no-untyped-def]
+def potentials(theta, factors, terms, maps, memory):  # type: ignore[no-untyped-def]
     """Factors in linear space, each with maximum 1, from the parameters of the measurements.
 
     Args:
         theta: parameters, flat over the measurements' cells [float64].
-        factors: first cell in ``tables``, cells, first and last term [shape=(f, 4), int64].
+        factors: first cell in ``memory``, cells, first and last term [shape=(f, 4), int64].
         terms: offset in ``theta`` and in ``maps`` of each measurement read by a factor [shape=(t, 2), int64].
         maps: for every cell of a factor the measurement's cell [int32].
-        tables: written [float64].
+        memory: the factors are written [float64].
 
     Returns:
         The sum of the logs that were taken off.
@@ -457,16 +513,14 @@ def potentials(theta, factors, terms, maps, tables):  # type: ignore[no-untyped-
     shift = 0.0
     for f in range(factors.shape[0]):
         n = factors[f, 1]
-        table = tables[factors[f, 0] : factors[f, 0] + n]
+        table = memory[factors[f, 0] : factors[f, 0] + n]
         table[:] = 0.0
         for t in range(factors[f, 2], factors[f, 3]):
             part = theta[terms[t, 0] :]
             cells = maps[terms[t, 1] : terms[t, 1] + n]
             for i in range(n):
                 table[i] += part[cells[i]]
-        top = table[0]
-        for i in range(n):
-            top = max(top, table[i])
+        top = table.max()
         for i in range(n):
             table[i] = math.exp(table[i] - top)
         shift += top
@@ -474,12 +528,19 @@ def potentials(theta, factors, terms, maps, tables):  # type: ignore[no-untyped-
 
 
 @kernel
-def expected_counts(marginals, factors, terms, maps, total, counts):  # type: ignore[no-untyped-def]
-    """Add the factors' marginals, times ``total``, to the measurements' cells (the transpose of :func:`potentials`)."""
+def expected_counts(memory, marginals, factors, terms, maps, total, counts):  # type: ignore[no-untyped-def]
+    """Sum the factors' marginals, times ``total``, onto the measurements' cells: the transpose of :func:`potentials`.
+
+    Args:
+        memory: the factors' marginals begin at ``marginals``, in the order of the factors [float64].
+        factors, terms, maps: as for :func:`potentials`.
+        total: record count.
+        counts: written, flat over the measurements' cells [float64].
+    """
     counts[:] = 0.0
     for f in range(factors.shape[0]):
         n = factors[f, 1]
-        table = marginals[factors[f, 0] : factors[f, 0] + n]
+        table = memory[marginals + factors[f, 0] : marginals + factors[f, 0] + n]
         for t in range(factors[f, 2], factors[f, 3]):
             part = counts[terms[t, 0] :]
             cells = maps[terms[t, 1] : terms[t, 1] + n]

@@ -13,7 +13,7 @@ from scipy import fft, optimize, signal, stats
 from ..errors import PrivacyError
 from .events import Event, LossGrid
 
-__all__ = ["Spent", "calibrate", "cumulative", "delta", "epsilon"]
+__all__ = ["Spent", "by_pld", "by_renyi", "calibrate", "cumulative", "delta", "epsilon"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,7 +23,11 @@ ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.05, 2000,
 TAIL = 1e-13
 # Steps per standard deviation of the narrowest loss: composition then overstates epsilon by less than one part in a thousand.
 STEPS_PER_SPREAD = 13.0
-LARGEST_GRID = 1 << 23
+# Steps per standard deviation of the composed loss, which matters when there are few events.
+STEPS_PER_TOTAL = 300.0
+LARGEST_GRID = 1 << 22
+# Relative error of a double-precision sum or transform, per repetition.
+ROUNDING = 2.5e-16
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,30 @@ def cumulative(events: Sequence[Event], delta: float) -> list[Spent]:
     Raises:
         PrivacyError: delta outside (0, 1), or no events.
     """
+    pairs = zip(by_pld(events, delta), by_renyi(events, delta), strict=True)
+    return [Spent(float(pld), "pld") if pld <= renyi else Spent(float(renyi), "renyi") for pld, renyi in pairs]
+
+
+def by_pld(events: Sequence[Event], delta: float) -> Floats:
+    """Composed epsilon after each event, by privacy-loss distributions; infinite where delta is below their resolution.
+
+    Raises:
+        PrivacyError: delta outside (0, 1), or no events.
+    """
     _check(events, delta)
-    by_pld = np.max([_epsilons(direction, delta) for direction in _composed(events)], axis=0)
+    return np.max([_epsilons(direction, delta) for direction in _composed(events)], axis=0)
+
+
+def by_renyi(events: Sequence[Event], delta: float) -> Floats:
+    """Composed epsilon after each event, by Rényi divergences (Canonne, Kamath and Steinke, 2020, proposition 12).
+
+    Raises:
+        PrivacyError: delta outside (0, 1), or no events.
+    """
+    _check(events, delta)
     renyi = np.cumsum([event.renyi(ORDERS) for event in events], axis=0)
-    # Canonne, Kamath and Steinke (2020), proposition 12.
     slack = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-    by_renyi = np.maximum((renyi + slack).min(axis=1), 0.0)
-    return [
-        Spent(float(pld), "pld") if pld <= renyi else Spent(float(renyi), "renyi")
-        for pld, renyi in zip(by_pld, by_renyi, strict=True)
-    ]
+    return np.maximum((renyi + slack).min(axis=1), 0.0)
 
 
 def delta(events: Sequence[Event], epsilon: float) -> float:
@@ -104,7 +122,14 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
     guess = math.log(gaussian_rho(target, delta))
     low, high = -math.inf, math.inf
     low_spent = high_spent = 0.0
-    for _ in range(40):
+    hopeless = PrivacyError(
+        f"No noise meets epsilon {target} at delta {delta}; what is already spent exceeds it: raise the target."
+    )
+    for attempt in range(40):
+        if attempt == 3 and not math.isfinite(low):
+            # What does not scale decides: a millionth of the first guess leaves little else.
+            if epsilon(events_at(gaussian_rho(target, delta) * 1e-6), delta).epsilon > target:
+                raise hopeless
         spent = epsilon(events_at(math.exp(guess)), delta).epsilon
         if spent <= target:
             low, low_spent = guess, spent
@@ -128,7 +153,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
             break
     if math.isfinite(low):
         return math.exp(low)
-    raise PrivacyError(f"No noise meets epsilon {target} at delta {delta}; what is already spent exceeds it: raise the target.")
+    raise hopeless
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
@@ -140,7 +165,7 @@ def gaussian_rho(epsilon: float, delta: float) -> float:
         second = epsilon + stats.norm.logcdf(-epsilon / mu - mu / 2)
         return float(np.exp(first) - np.exp(second) - delta)
 
-    return 0.5 * math.exp(2 * optimize.brentq(excess, math.log(1e-9), math.log(1e3)))
+    return 0.5 * math.exp(2 * optimize.brentq(excess, math.log(1e-60), math.log(1e4)))
 
 
 def _check(events: Sequence[Event], delta: float) -> None:
@@ -163,19 +188,33 @@ def _composed(events: Sequence[Event]) -> list[Composed]:
     Returns:
         Per direction: grid step, index of the lowest loss, masses after each event, infinite-loss mass after each event.
     """
-    step = min(event.spread for event in events) / STEPS_PER_SPREAD
     total = math.sqrt(sum(event.count * event.spread**2 for event in events))
+    step = min(min(event.spread for event in events) / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL)
     step = max(step, (total * 14 + total**2 * 2) / LARGEST_GRID)
-    directions = zip(*(event.losses(step) for event in events), strict=True)
     counts = [event.count for event in events]
-    return [_compose(list(grids), counts, step) for grids in directions]
+    while True:
+        directions = [
+            [_without_rare(grid, count) for grid, count in zip(grids, counts, strict=True)]
+            for grids in zip(*(event.losses(step) for event in events), strict=True)
+        ]
+        supports = [_support(grids, counts, step) for grids in directions]
+        size = max(size for _, size in supports)
+        if size <= LARGEST_GRID:
+            return [_compose(grids, counts, step, *at) for grids, at in zip(directions, supports, strict=True)]
+        step *= 1.1 * size / LARGEST_GRID
 
 
-def _compose(grids: list[LossGrid], counts: list[int], step: float) -> Composed:
-    lowest, size = _support(grids, counts, step)
+def _without_rare(grid: LossGrid, count: int) -> LossGrid:
+    """The grid without its largest losses, as many as together have less than TAIL in all repetitions: they count as infinite."""
+    above = np.cumsum(grid.mass[::-1])[::-1]
+    kept = np.nonzero(above * count >= TAIL)[0]
+    return LossGrid(grid.lowest, grid.mass[: kept[-1] + 1])
+
+
+def _compose(grids: list[LossGrid], counts: list[int], step: float, lowest: int, size: int) -> Composed:
     length = fft.next_fast_len(size, real=True)
     spectrum = np.ones(length // 2 + 1, np.complex128)
-    finite = 0.0
+    finite = lost = 0.0
     masses, infinite = [], []
     for grid, count in zip(grids, counts, strict=True):
         wrapped = np.zeros(length)
@@ -183,18 +222,20 @@ def _compose(grids: list[LossGrid], counts: list[int], step: float) -> Composed:
         np.add.at(wrapped, (occupied + grid.lowest) % length, grid.mass[occupied])
         spectrum *= fft.rfft(wrapped, workers=-1) ** count
         finite += count * math.log(min(float(grid.mass.sum()), 1.0))
+        # What was cut off, and what rounding may do to the spectrum and to its power.
+        lost += TAIL + count * ROUNDING
         mass = np.roll(fft.irfft(spectrum, length, workers=-1), -lowest)[:size]
         masses.append(np.maximum(mass, 0.0))
-        # Rounding of the transform is of the order of 1e-16 a point.
-        infinite.append(-math.expm1(finite) + TAIL + 1e-17 * length)
+        infinite.append(-math.expm1(finite) + TAIL + lost + 1e-17 * length)
     return step, lowest, masses, infinite
 
 
 def _support(grids: list[LossGrid], counts: list[int], step: float) -> tuple[int, int]:
     """Chernoff bounds that all but TAIL of every prefix's loss lies within: index of the lowest loss, number of points."""
-    orders = np.geomspace(0.5, 3000, 40)
+    orders = np.geomspace(1e-3, 3000, 80)
     orders = np.concatenate([-orders, orders])
     lowest, highest = 0, 0
+    least = most = 0
     exponent = np.zeros(len(orders))
     for grid, count in zip(grids, counts, strict=True):
         occupied = np.nonzero(grid.mass)[0]
@@ -202,8 +243,10 @@ def _support(grids: list[LossGrid], counts: list[int], step: float) -> tuple[int
         top = tilted.max(axis=1, keepdims=True)
         exponent += count * (top[:, 0] + np.log((np.exp(tilted - top) * grid.mass[occupied]).sum(axis=1)))
         bounds = (exponent + math.log(2 * len(grids) / TAIL)) / orders
-        highest = max(highest, math.ceil(bounds[orders > 0].min() / step))
-        lowest = min(lowest, math.floor(bounds[orders < 0].max() / step))
+        least += count * int(grid.lowest + occupied[0])
+        most += count * int(grid.lowest + occupied[-1])
+        highest = max(highest, min(math.ceil(bounds[orders > 0].min() / step), most))
+        lowest = min(lowest, max(math.floor(bounds[orders < 0].max() / step), least))
     return lowest, highest - lowest + 1
 
 

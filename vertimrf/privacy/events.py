@@ -14,12 +14,26 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from ..errors import PrivacyError
 
-__all__ = ["Event", "GaussianEvent", "LossGrid", "SelectionEvent", "SketchEvent", "event_from_json", "event_to_json"]
+__all__ = [
+    "Event",
+    "GRREvent",
+    "GaussianEvent",
+    "GeometricEvent",
+    "LossGrid",
+    "SelectionEvent",
+    "SketchEvent",
+    "event_from_json",
+    "event_to_json",
+]
 
 Floats = npt.NDArray[np.float64]
+
+# Noise values on either side that a Gaussian's loss is computed from one by one.
+MOST_NOISE_POINTS = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +102,20 @@ class GaussianEvent:
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
         # Beyond 10 sigma lies less than 1e-22 of the mass; leaving it out makes it count as an infinite loss.
         reach = math.ceil(10 * self.sigma) + 1
-        noise = np.arange(-reach, reach + 1, dtype=np.float64)
-        mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
-        # The tail's share is added to the normaliser, so that no probability is overstated by truncation.
-        mass /= mass.sum() * (1 + 1e-21)
+        if reach <= MOST_NOISE_POINTS:
+            noise = np.arange(-reach, reach + 1, dtype=np.float64)
+            mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
+            # The tail's share is added to the normaliser, so that no probability is overstated by truncation.
+            mass /= mass.sum() * (1 + 1e-21)
+        else:
+            # Blocks of noise values, each at its largest loss: up by less than a 20,000th of the spread. The masses are those
+            # of the rounded continuous Gaussian, which within 10 sigma agree to 101 / (24 sigma^2) of themselves.
+            edges = np.linspace(-reach, reach + 1, 2 * MOST_NOISE_POINTS + 1).round()
+            z = (edges - 0.5) / self.sigma
+            low, high = z[:-1], z[1:]
+            mass = np.where(low > 0, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
+            mass *= 1 + 5 / self.sigma**2
+            noise = edges[1:] - 1
         loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)
         grid = connect_the_dots(loss, mass, step)
         return grid, grid
@@ -131,7 +155,8 @@ class SelectionEvent:
 
     def profile(self, at: Floats) -> Floats:
         """Largest hockey-stick divergence at each ``at``."""
-        inside = np.expm1((self.epsilon - at) / 2) ** 2 * np.exp(at) / math.expm1(self.epsilon)
+        with np.errstate(over="ignore"):
+            inside = np.expm1((at - self.epsilon) / 2) ** 2 / -math.expm1(-self.epsilon)
         return np.where(at >= self.epsilon, 0.0, np.where(at <= -self.epsilon, -np.expm1(np.minimum(at, 0.0)), inside))
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
@@ -139,9 +164,10 @@ class SelectionEvent:
         delta = self.profile(np.arange(-ends, ends + 1) * step)
         slope = np.diff(delta)
         mass = np.empty_like(delta)
-        mass[0] = 1 - delta[0] + slope[0] / math.expm1(step)
-        mass[1:-1] = (slope[1:] - slope[:-1] * math.exp(step)) / math.expm1(step)
-        mass[-1] = slope[-1] / math.expm1(-step)
+        short = -math.expm1(-step)
+        mass[0] = 1 - delta[0] + slope[0] * math.exp(-step) / short
+        mass[1:-1] = (slope[1:] * math.exp(-step) - slope[:-1]) / short
+        mass[-1] = -slope[-1] / short
         grid = LossGrid(-ends, np.maximum(mass, 0.0))
         return grid, grid
 
@@ -188,59 +214,174 @@ class SketchEvent:
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
-        """Probability under "absent" and log likelihood ratio of every (m, s) that can occur."""
+        """Log probability under "absent" and log likelihood ratio of every (m, s) that can occur."""
         log_base = math.log1p(self.gamma)
         levels = np.arange(self.floor, self.ceiling + 1, dtype=np.float64)
-        log_cdf = np.full(len(levels), -np.inf)
-        log_cdf[levels > 0] = np.log(-np.expm1(-levels[levels > 0] * log_base))
-        log_cdf[-1] = 0.0
-        cdf = np.exp(log_cdf)
-        pmf = np.diff(cdf, prepend=0.0)
         # Differences of nearby exponentials are taken through expm1, so that the high levels' tiny masses keep their digits.
         exceeds = np.exp(-levels * log_base)
-        pmf[1:-1] = exceeds[:-2] - exceeds[1:-1]
-        pmf[-1] = exceeds[-2]
-        upper = -np.expm1(self.phantoms * log_cdf)
-        phantom_cdf = np.exp(self.phantoms * log_cdf)
-        phantom_pmf = np.concatenate([phantom_cdf[:1], upper[:-1] - upper[1:]])
+        exceeds[-1] = 0.0
+        pmf = np.concatenate([1 - exceeds[:1], exceeds[:-1] - exceeds[1:]])
+        with np.errstate(divide="ignore"):
+            log_pmf = np.log(pmf)
+            log_cdf = np.log1p(-exceeds)
+            log_below = np.concatenate([[-np.inf], log_cdf[:-1]])
+            log_phantom_cdf = self.phantoms * log_cdf
+            above = -np.expm1(log_phantom_cdf)
+            phantom_pmf = np.concatenate([np.exp(log_phantom_cdf[:1]), above[:-1] - above[1:]])
+            log_phantom_pmf, log_above = np.log(phantom_pmf), np.log(above)
+        # A level that no phantom maximum reaches in double precision has no probability under "absent".
+        reached = np.isfinite(log_phantom_pmf)
         d = self.attributes_per_key
-        below = np.concatenate([[0.0], cdf[:-1]])
         probabilities, ratios = [], []
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            for s in range(1, d + 1):
-                probabilities.append(
-                    np.exp(math.log(math.comb(d, s)) + s * np.log(phantom_pmf)) * np.power(upper, float(d - s))
-                )
-                high = np.log(pmf) + s * (np.log(phantom_cdf) - np.log(phantom_pmf))
-                ratios.append(np.logaddexp(np.log(below), high))
-        p, log_ratio = np.concatenate(probabilities), np.concatenate(ratios)
-        possible = (p > 0) & np.isfinite(log_ratio)
-        return p[possible], log_ratio[possible]
+        for s in range(1, d + 1):
+            can = reached & (np.isfinite(log_above) | (s == d))
+            ways = math.log(math.comb(d, s))
+            rest = (d - s) * log_above[can] if s < d else 0.0
+            probabilities.append(ways + s * log_phantom_pmf[can] + rest)
+            high = log_pmf[can] + s * (log_phantom_cdf[can] - log_phantom_pmf[can])
+            ratios.append(np.logaddexp(log_below[can], high))
+        log_p, log_ratio = np.concatenate(probabilities), np.concatenate(ratios)
+        possible = np.isfinite(log_ratio)
+        return log_p[possible], log_ratio[possible]
 
     @cached_property
     def rho(self) -> float:
-        p, log_ratio = self.atoms
-        return float(self.keys * 0.5 * (p * np.exp(log_ratio) * log_ratio**2).sum())
+        log_p, log_ratio = self.atoms
+        return float(self.keys * 0.5 * (np.exp(log_p + log_ratio) * log_ratio**2).sum())
 
     @property
     def spread(self) -> float:
         return math.sqrt(2 * self.rho / self.keys)
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        p, log_ratio = self.atoms
+        log_p, log_ratio = self.atoms
         return (
-            connect_the_dots(log_ratio, p * np.exp(log_ratio), step),
-            connect_the_dots(-log_ratio, p, step),
+            connect_the_dots(log_ratio, np.exp(log_p + log_ratio), step),
+            connect_the_dots(-log_ratio, np.exp(log_p), step),
         )
 
     def renyi(self, orders: Floats) -> Floats:
-        p, log_ratio = self.atoms
-        out = np.empty(len(orders))
-        for i, order in enumerate(orders):
-            added = _log_sum(np.log(p) + order * log_ratio) / (order - 1)
-            removed = _log_sum(np.log(p) + (1 - order) * log_ratio) / (order - 1)
-            out[i] = self.keys * max(added, removed, 0.0)
-        return out
+        log_p, log_ratio = self.atoms
+        return self.keys * _renyi(log_p + log_ratio, log_ratio, log_p, orders)
+
+
+@dataclass(frozen=True)
+class GeometricEvent:
+    """Integer counts with two-sided geometric noise, also called discrete Laplace: P(x) proportional to exp(-|x| / scale).
+
+    One record moves one count of each query by at most ``sensitivity``.
+
+    Attributes:
+        scale: of the noise, in the query's integer units.
+        sensitivity: how far one record can move one count, in the same units.
+        count: number of such queries.
+    """
+
+    scale: float
+    sensitivity: int = 1
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise PrivacyError(f"A geometric event needs a scale above 0, not {self.scale}.")
+        _check_whole("a geometric event's sensitivity", self.sensitivity)
+        _check_whole("a geometric event's count", self.count)
+
+    @cached_property
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Log probability and privacy loss of every noise value, those up to 0 and from the sensitivity on in one each."""
+        x = np.arange(self.sensitivity + 1, dtype=np.float64)
+        log_norm = math.log1p(math.exp(-1 / self.scale))
+        log_p = -x / self.scale - log_norm
+        log_p[1:-1] += math.log(-math.expm1(-1 / self.scale))
+        return log_p, (self.sensitivity - 2 * x) / self.scale
+
+    @property
+    def rho(self) -> float:
+        return self.count * 0.5 * self.spread**2
+
+    @property
+    def spread(self) -> float:
+        log_p, loss = self.atoms
+        return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        log_p, loss = self.atoms
+        grid = connect_the_dots(loss, np.exp(log_p), step)
+        return grid, grid
+
+    def renyi(self, orders: Floats) -> Floats:
+        log_p, loss = self.atoms
+        return self.count * _renyi(log_p, loss, log_p - loss, orders)
+
+
+@dataclass(frozen=True)
+class GRREvent:
+    """Every row published through generalised randomised response, attribute by attribute.
+
+    A value is kept with probability e^eps / (e^eps + u - 1) and otherwise replaced by one of the u - 1 others. As many rows
+    go out as records came in, so neighbouring tables differ by *replacing* one record; adding or removing one would show.
+
+    Attributes:
+        epsilon: local epsilon of each attribute.
+        sizes: number of values of each attribute; those with one value reveal nothing.
+    """
+
+    epsilon: float
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(self.sizes))
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise PrivacyError(f"A randomised-response event needs an epsilon above 0, not {self.epsilon}.")
+        for size in self.sizes:
+            _check_whole("a randomised response's number of values", size)
+        if not any(size > 1 for size in self.sizes):
+            raise PrivacyError("A randomised-response event needs an attribute of at least 2 values.")
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    @cached_property
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Log probability and loss (a multiple of epsilon, exact) of a row whose values all change with the record."""
+        mass = np.ones(1)
+        changing = [size for size in self.sizes if size > 1]
+        for size in changing:
+            other = 1 / (math.exp(self.epsilon) + size - 1) if self.epsilon < 700 else 0.0
+            mass = np.convolve(mass, [other, (size - 2) * other, 1 - (size - 1) * other])
+        loss = np.arange(-len(changing), len(changing) + 1) * self.epsilon
+        possible = mass > 0
+        return np.log(mass[possible]), loss[possible]
+
+    @property
+    def rho(self) -> float:
+        return 0.5 * self.spread**2
+
+    @property
+    def spread(self) -> float:
+        log_p, loss = self.atoms
+        return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        log_p, loss = self.atoms
+        grid = connect_the_dots(loss, np.exp(log_p), step)
+        return grid, grid
+
+    def renyi(self, orders: Floats) -> Floats:
+        log_p, loss = self.atoms
+        return _renyi(log_p, loss, log_p - loss, orders)
+
+
+def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats:
+    """Larger of the two Rényi divergences of a finite pair with P = exp(log_p), Q = exp(log_q), loss = log P/Q."""
+    out = np.empty(len(orders))
+    for i, order in enumerate(orders):
+        forth = _log_sum(log_q + order * loss) / (order - 1)
+        back = _log_sum(log_p - order * loss) / (order - 1)
+        out[i] = max(forth, back, 0.0)
+    return out
 
 
 def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
@@ -266,11 +407,17 @@ def _log_sum(terms: Floats) -> float:
 
 
 def _check_whole(what: str, value: float) -> None:
-    if value != int(value) or value < 1:
+    if not math.isfinite(value) or value != int(value) or value < 1:
         raise PrivacyError(f"{what[0].upper()}{what[1:]} must be a whole number of at least 1, not {value}.")
 
 
-KINDS: Mapping[str, type] = {"gaussian": GaussianEvent, "selection": SelectionEvent, "sketches": SketchEvent}
+KINDS: Mapping[str, type] = {
+    "gaussian": GaussianEvent,
+    "geometric": GeometricEvent,
+    "grr": GRREvent,
+    "selection": SelectionEvent,
+    "sketches": SketchEvent,
+}
 
 
 def event_to_json(event: Event) -> dict[str, Any]:

@@ -1,0 +1,55 @@
+"""The whole protocol on real tables: what it is for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vertimrf.demo import run_demo
+from vertimrf.evaluate import tvd
+from vertimrf.plan import make_plan
+from vertimrf.protocol import open_tables, run_protocol
+from vertimrf.schema import Schema
+from vertimrf.table import align
+
+
+def distance(paper_data, name, split, epsilon, seed=0):
+    """3-way TVD of one run."""
+    schema = Schema.load(paper_data / f"{name}-domain.json")
+    schema, parts = open_tables([paper_data / f"{name}.csv.gz"], "record_id", schema, split)
+    records = parts[0].records
+    plan = make_plan(schema, epsilon=epsilon, delta=1 / records, expected_records=records, nonce=f"{name} {seed}")
+    trial = run_protocol(plan, parts, seed=seed)
+    assert trial.ledger.epsilon <= epsilon
+    return tvd(align(parts), trial.result.codes, schema.sizes, ways=(3,))[3]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "split", "epsilon", "bar"),
+    [("nltcs", (8, 8), 0.8, 0.020), ("nltcs", (8, 8), 0.2, 0.030), ("nltcs", (4, 4, 4, 4), 0.8, 0.030), ("adult", (8, 7), 0.8, 0.080)],
+)
+def test_three_way_distance_stays_within_its_bar(paper_data, name, split, epsilon, bar):
+    assert distance(paper_data, name, split, epsilon) <= bar
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "split"), [("br2000", (7, 7)), ("fire", (8, 7)), ("nltcs", (1,) * 16)])
+def test_every_data_set_and_a_party_per_attribute_run(paper_data, name, split):
+    assert distance(paper_data, name, split, 0.8) <= 0.15
+
+
+@pytest.mark.slow
+def test_the_demo_beats_parties_that_do_not_cooperate(tmp_path):
+    lines = []
+    figures = run_demo(tmp_path / "demo", 1.0, 0, lines.append)
+    for row in figures["tvd"].values():
+        assert row["protocol"] < 0.6 * row["independent"]
+    assert figures["private"]
+    assert 0.99 < figures["epsilon"] <= 1.0
+    for name in ("airline.parquet", "airline.message", "schema.toml", "plan.json", "synthetic.parquet", "report.json"):
+        assert (tmp_path / "demo" / name).stat().st_size > 0
+    assert any("independent parties" in line for line in lines)
+    assert figures["rows"] == pytest.approx(282_830, abs=6 * 50)
+    assert np.isfinite(figures["demo_seconds"])

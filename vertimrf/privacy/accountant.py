@@ -126,10 +126,13 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
         f"No noise meets epsilon {target} at delta {delta}; what is already spent exceeds it: raise the target."
     )
     for attempt in range(40):
-        if attempt == 3 and not math.isfinite(low):
-            # What does not scale decides: a millionth of the first guess leaves little else.
-            if epsilon(events_at(gaussian_rho(target, delta) * 1e-6), delta).epsilon > target:
-                raise hopeless
+        # What does not scale decides in the end, and a millionth of the first guess leaves little else.
+        if (
+            attempt == 3
+            and not math.isfinite(low)
+            and epsilon(events_at(gaussian_rho(target, delta) * 1e-6), delta).epsilon > target
+        ):
+            raise hopeless
         spent = epsilon(events_at(math.exp(guess)), delta).epsilon
         if spent <= target:
             low, low_spent = guess, spent

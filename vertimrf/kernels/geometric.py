@@ -57,8 +57,8 @@ def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
         context.prec = 60
         exact = [-(1 - Decimal(2) ** -level).ln() for level in range(1, ceiling)] + [Decimal(0)]
         start = [math.inf] + [float(x) for x in exact]
-        # Level 1 is never walked through (every sketch of a record starts there): its interval is unbounded.
-        per_length = [0.0, 0.0] + [float(1 / (above - x)) for above, x in itertools.pairwise(exact)]
+        # Sketches start at level 1; below level 2 nothing is walked through, only the sign of a sliver counts.
+        per_length = [1.0, 1.0] + [float(1 / (above - x)) for above, x in itertools.pairwise(exact)]
     return np.array(start[: ceiling + 1]), np.array(per_length[: ceiling + 1])
 
 

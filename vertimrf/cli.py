@@ -222,6 +222,56 @@ def plan(
     click.echo(made.ledger().table())
 
 
+@main.command()
+@click.option("--plan", "plan_file", help="Price a plan's whole ledger.")
+@click.option("--sketch-keys", type=int, help="Or price sketches alone: hash keys t,")
+@click.option("--phantoms", type=int, help="phantom records per sketch,")
+@click.option("--floor", type=int, help="lowest published level,")
+@click.option("--ceiling", type=int, help="highest published level,")
+@click.option("--attributes-per-key", type=int, default=2, help="sketches a record touches under one key,")
+@click.option("--gamma", type=float, default=1.0, help="a level exceeds k with probability (1 + gamma)^-k.")
+@click.option("--delta", type=float, help="At which epsilon is stated; default the plan's.")
+@click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
+def account(
+    plan_file: str | None,
+    sketch_keys: int | None,
+    phantoms: int | None,
+    floor: int | None,
+    ceiling: int | None,
+    attributes_per_key: int,
+    gamma: float,
+    delta: float | None,
+    json_file: str | None,
+) -> None:
+    """Price a plan, or sketches alone, before any data is touched: the exact epsilon at delta."""
+    from dataclasses import replace
+
+    from .privacy.accountant import epsilon
+    from .privacy.events import SketchEvent
+
+    _check_writable(json_file)
+    if (plan_file is None) == (sketch_keys is None):
+        raise PlanError("Give either --plan, or --sketch-keys with --phantoms, --floor, --ceiling and --delta.")
+    if plan_file is not None:
+        from .plan import Plan
+
+        ledger = Plan.load(plan_file).ledger()
+        if delta is not None:
+            ledger = replace(ledger, delta=delta)
+        priced, text = ledger.to_json(), ledger.table()
+    else:
+        needed = {"--phantoms": phantoms, "--floor": floor, "--ceiling": ceiling, "--delta": delta}
+        missing = [option for option, value in needed.items() if value is None]
+        if sketch_keys is None or phantoms is None or floor is None or ceiling is None or delta is None:
+            raise PlanError(f"Pricing sketches also needs {', '.join(missing)}.")
+        spent = epsilon([SketchEvent(phantoms, floor, ceiling, sketch_keys, gamma, attributes_per_key)], delta)
+        priced = {"epsilon": spent.epsilon, "delta": delta, "method": spent.method}
+        text = f"epsilon {spent.epsilon:.4f} at delta {delta:.4g} (add or remove one record; {spent.method})."
+    _write_json(json_file, priced)
+    if json_file != "-":
+        click.echo(text)
+
+
 @main.group()
 def secret() -> None:
     """The parties' shared secret: offer, seal, join; the server may relay the public files, and must not see the others."""

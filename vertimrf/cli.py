@@ -407,6 +407,25 @@ def server(
 
 
 @main.command()
+@click.option("--rows", type=int, default=1_000_000, help="Records.")
+@click.option("--attributes", type=int, default=8, help="Columns, half of them at either party.")
+@click.option("--values", type=int, default=8, help="Domain size of each column.")
+@click.option("--keys", type=int, default=131_072, help="Hash keys in total.")
+@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
+def bench(rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None) -> None:
+    """Sketch throughput on this machine, beside a dense kernel, a Python loop and the roofline."""
+    from .bench import run_bench
+
+    _check_writable(json_file)
+    figures = run_bench(rows, attributes, values, keys, threads)
+    _write_json(json_file, figures)
+    if json_file != "-":
+        for name, figure in figures.items():
+            click.echo(f"{name.replace('_', ' '):26} {figure:,.4g}")
+
+
+@main.command()
 @click.option("--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go.")
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
 @click.option("--seed", type=int, default=0, help="Of the sampling of synthetic rows only.")

@@ -143,6 +143,11 @@ def _check_size(where: str, size: int) -> None:
         raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
 
 
+def _check_distinct(attributes: Sequence[int]) -> None:
+    if len(set(attributes)) != len(attributes):
+        raise PlanError(f"The party's attributes {list(attributes)} repeat one; name each once.")
+
+
 def _cut(keys: int) -> list[tuple[int, int]]:
     """Near-equal blocks of at most BLOCK_KEYS keys: (first key, keys) of each."""
     pieces = -(-keys // BLOCK_KEYS)
@@ -166,8 +171,6 @@ class _Encoder:
     ) -> None:
         if len(secret) != 32:
             raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
-        if len(set(attributes)) != len(attributes):
-            raise PlanError(f"The party's attributes {list(attributes)} repeat one; name each once.")
         key = hashlib.blake2b(secret, digest_size=16, person=self._purpose).digest()
         self._key = tuple(np.frombuffer(key, "<u8").astype(np.uint64))
         identity = repr((ENCODING_VERSION, self._purpose, asdict(plan), tuple(attributes))).encode()
@@ -343,6 +346,7 @@ class SketchEncoder(_Encoder):
     def __init__(
         self, plan: SketchPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
     ) -> None:
+        _check_distinct(attributes)
         column = {attribute: i for i, attribute in enumerate(attributes)}
         sizes = [0] * len(attributes)
         rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in attributes]
@@ -409,6 +413,7 @@ class SharedKeyEncoder(_Encoder):
     def __init__(
         self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
     ) -> None:
+        _check_distinct(attributes)
         for attribute in attributes:
             if not 0 <= attribute < len(plan.sizes):
                 raise PlanError(f"The plan has attributes 0 to {len(plan.sizes) - 1}, not {attribute}.")

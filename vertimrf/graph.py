@@ -16,6 +16,9 @@ __all__ = ["CliqueBudget", "JunctionTree", "junction_tree"]
 
 Edge = tuple[int, int]
 
+# Attributes of a component that is cheap to triangulate as a whole.
+SMALL_COMPONENT = 32
+
 
 @dataclass(frozen=True)
 class JunctionTree:
@@ -85,7 +88,7 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
         ModelError: a size below 1, or an edge whose ends are equal or outside the attributes.
     """
     sizes = _checked_sizes(sizes)
-    neighbours = [0] * len(sizes)
+    neighbours = dict.fromkeys(range(len(sizes)), 0)
     for a, b in edges:
         _check_edge(a, b, len(sizes))
         neighbours[a] |= 1 << b
@@ -97,34 +100,40 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
 class CliqueBudget:
     """A growing attribute graph whose triangulation keeps every clique within a limit (VertiMRF, GraphCom).
 
-    A candidate is priced before it is added, and only the part of the graph it can change is triangulated again: a pair
-    inside a known clique is free, a pair that joins two components costs its own clique, and otherwise the search is
-    confined to the cliques on the tree path between the two attributes.
+    A candidate is priced before it is added, and only the part of the graph that it can change is triangulated again:
+    the cliques on the tree paths between its attributes, with the separators to the rest held complete. Where that
+    exceeds the limit and the component is small, the whole component is tried before the candidate is refused.
 
     Args:
         sizes: domain size of every attribute.
         limit: most cells a clique may have. Attributes larger than it on their own are left as they are.
+
+    Raises:
+        ModelError: a size below 1.
     """
 
     def __init__(self, sizes: Sequence[int], limit: float) -> None:
         self._sizes = _checked_sizes(sizes)
-        self._limit = limit
-        self._neighbours = [0] * len(self._sizes)
-        self._cliques = {1 << i: self._sizes[i] for i in range(len(self._sizes))}
+        self._limit = max(limit, max(self._sizes))
+        self._neighbours = dict.fromkeys(range(len(self._sizes)), 0)
+        self._cliques = [1 << i for i in range(len(self._sizes))]
+        self._cells = list(self._sizes)
+        self._tree: list[set[int]] = [set() for _ in self._cliques]
 
     @property
     def largest(self) -> int:
-        """Cells of the largest clique of the accepted graph."""
-        return max(self._cliques.values())
+        """Cells of the largest clique of the accepted graph's triangulation."""
+        return max(self._cells)
 
     @property
     def edges(self) -> tuple[Edge, ...]:
         """Accepted edges, sorted."""
-        return tuple((a, b) for a, mask in enumerate(self._neighbours) for b in _bits(mask) if a < b)
+        return tuple((a, b) for a, mask in self._neighbours.items() for b in _bits(mask) if a < b)
 
     def largest_with(self, edges: Iterable[Edge]) -> int:
         """Cells of the largest clique if all these edges were added; nothing is added."""
-        return max(self._with(list(edges))[1].values())
+        _, cliques = self._with(edges)
+        return max(self._size(c) for c in cliques)
 
     def try_edge(self, a: int, b: int) -> bool:
         """Add one edge if the limit allows; says whether it is in."""
@@ -136,14 +145,21 @@ class CliqueBudget:
 
     def try_edges(self, edges: Iterable[Edge]) -> bool:
         """Add several edges, or none; says whether they are in."""
-        neighbours, cliques = self._with(list(edges))
-        # A clique of one attribute (one bit) is there anyway.
-        if cliques is not self._cliques and any(n > self._limit for c, n in cliques.items() if c & (c - 1)):
-            return False
-        self._neighbours, self._cliques = neighbours, cliques
+        neighbours, cliques = self._with(edges)
+        if cliques is not self._cliques:
+            if max(self._size(c) for c in cliques) > self._limit:
+                return False
+            self._cliques = [c for c in cliques if not any(c != other and c & other == c for other in cliques)]
+            self._cells = [self._size(c) for c in self._cliques]
+            self._tree = _spanning_forest(self._cliques)
+        self._neighbours = neighbours
         return True
 
-    def _with(self, edges: list[Edge]) -> tuple[list[int], dict[int, int]]:
+    def _size(self, clique: int) -> int:
+        return math.prod(self._sizes[i] for i in _bits(clique))
+
+    def _with(self, edges: Iterable[Edge]) -> tuple[dict[int, int], list[int]]:
+        """Neighbours and cliques with some edges added; the cliques are the present ones where all edges lie in them."""
         neighbours = self._neighbours.copy()
         touched = 0
         for a, b in edges:
@@ -155,15 +171,44 @@ class CliqueBudget:
                 touched |= pair
         if not touched:
             return neighbours, self._cliques
-        changed = [c for c in _components(neighbours) if c & touched]
+        affected = self._between(touched)
         inside = 0
-        for c in changed:
-            inside |= c
-        cliques = {c: n for c, n in self._cliques.items() if not c & inside}
-        for component in changed:
-            for c in _best_cliques(neighbours, component, self._sizes, largest=True):
-                cliques[c] = math.prod(self._sizes[i] for i in _bits(c))
+        for i in affected:
+            inside |= self._cliques[i]
+        local = {v: neighbours[v] & inside for v in _bits(inside)}
+        for i in affected:
+            for j in self._tree[i] - affected:
+                separator = self._cliques[i] & self._cliques[j]
+                for v in _bits(separator):
+                    local[v] |= separator & ~(1 << v)
+        found = [c for part in _components(local) for c in _best_cliques(local, part, self._sizes, self._limit)]
+        cliques = [c for i, c in enumerate(self._cliques) if i not in affected] + found
+        if max(self._size(c) for c in found) > self._limit:
+            whole = [part for part in _components(neighbours) if part & touched]
+            if all(part.bit_count() <= SMALL_COMPONENT for part in whole):
+                found = [c for part in whole for c in _best_cliques(neighbours, part, self._sizes, self._limit)]
+                cliques = [c for c in self._cliques if not any(c & part for part in whole)] + found
         return neighbours, cliques
+
+    def _between(self, touched: int) -> set[int]:
+        """Cliques of the smallest subtrees that hold all touched attributes: leaves that add none are taken off."""
+        alive = set(range(len(self._cliques)))
+        links = [set(tree) for tree in self._tree]
+        leaves = [i for i in alive if len(links[i]) <= 1]
+        while leaves:
+            i = leaves.pop()
+            if i not in alive or len(links[i]) > 1:
+                continue
+            held = self._cliques[i] & touched
+            if links[i]:
+                (j,) = links[i]
+                if held & ~self._cliques[j] == 0:
+                    alive.discard(i)
+                    links[j].discard(i)
+                    leaves.append(j)
+            elif not held:
+                alive.discard(i)
+        return alive
 
 
 def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -185,9 +230,9 @@ def _bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def _components(neighbours: list[int]) -> list[int]:
-    """Connected components as bit masks."""
-    left = (1 << len(neighbours)) - 1
+def _components(neighbours: dict[int, int]) -> list[int]:
+    """Connected components, as bit masks."""
+    left = sum(1 << v for v in neighbours)
     out = []
     while left:
         component = frontier = left & -left
@@ -202,6 +247,27 @@ def _components(neighbours: list[int]) -> list[int]:
     return out
 
 
+def _spanning_forest(cliques: list[int]) -> list[set[int]]:
+    """Maximum-weight spanning forest over the cliques by shared attributes: a junction forest, as adjacency."""
+    tree: list[set[int]] = [set() for _ in cliques]
+    waiting = set(range(1, len(cliques)))
+    nearest = {i: (0, 0) for i in waiting}
+    last = 0
+    while waiting:
+        for i in waiting:
+            shared = (cliques[i] & cliques[last]).bit_count()
+            if shared > nearest[i][0]:
+                nearest[i] = (shared, last)
+        chosen = max(waiting, key=lambda i: (nearest[i][0], -i))
+        shared, link = nearest[chosen]
+        if shared:
+            tree[chosen].add(link)
+            tree[link].add(chosen)
+        waiting.discard(chosen)
+        last = chosen
+    return tree
+
+
 # A heuristic prices the elimination of a vertex from (log cells of its clique, fill edges, fill weight, degree).
 _HEURISTICS: tuple[Callable[[float, int, float, int], tuple[float, ...]], ...] = (
     lambda cells, fill, weight, degree: (fill, cells),
@@ -212,23 +278,25 @@ _HEURISTICS: tuple[Callable[[float, int, float, int], tuple[float, ...]], ...] =
 )
 
 
-def _best_cliques(neighbours: list[int], component: int, sizes: tuple[int, ...], largest: bool = False) -> list[int]:
-    """Maximal cliques of the cheapest triangulation of one component (by total cells, or by the largest clique)."""
+def _best_cliques(
+    neighbours: dict[int, int], component: int, sizes: tuple[int, ...], limit: float | None = None
+) -> list[int]:
+    """Maximal cliques of the triangulation of one component with the fewest cells; or of the first within a limit."""
     best: list[int] = []
     best_cost: tuple[float, float] = (math.inf, math.inf)
     for heuristic in _HEURISTICS:
         cliques, filled = _eliminate(neighbours, component, sizes, heuristic)
         cells = [math.prod(sizes[i] for i in _bits(c)) for c in cliques]
-        cost = (max(cells), sum(cells)) if largest else (sum(cells), max(cells))
+        cost = (sum(cells), max(cells)) if limit is None else (max(cells), sum(cells))
         if cost < best_cost:
             best, best_cost = cliques, cost
-        if not filled:
+        if not filled or (limit is not None and max(cells) <= limit):
             break
     return best
 
 
 def _eliminate(
-    neighbours: list[int],
+    neighbours: dict[int, int],
     component: int,
     sizes: tuple[int, ...],
     heuristic: Callable[[float, int, float, int], tuple[float, ...]],
@@ -263,10 +331,10 @@ def _eliminate(
         for u in _bits(around):
             grown = (adjacent[u] | around) & ~(1 << u | 1 << v)
             if grown & ~adjacent[u]:
+                # Whoever sees both ends of a new edge has less to fill in.
                 filled = True
+                stale |= grown
             adjacent[u] = grown
-        for u in _bits(around):
-            stale |= adjacent[u]
     return cliques, filled
 
 

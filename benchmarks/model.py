@@ -1,0 +1,397 @@
+"""Markov random fields against `mbi` (JAX), the library of the field: fit, memory, bandwidth, sampling, correctness.
+
+    python benchmarks/model.py [--data FOLDER] [--quick] [--json FILE]
+
+FOLDER holds adult.csv.gz (record_id, integer codes) and adult-domain.json; without it, a stand-in with Adult's domain
+is drawn. The peer is optional: `pip install "mbi==2.0.0"` (the extra `peers`); lines that need it are marked as not
+measured otherwise. Both run in float64, on the same measurements, in one process, compiled before the clock starts;
+JAX results are read back before it stops. Run it on an otherwise idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vertimrf.graph import CliqueBudget, JunctionTree, junction_tree
+from vertimrf.kernels.contingency import all_pairs, contingency
+from vertimrf.kernels.jit import threads
+from vertimrf.measurement import Measurement
+from vertimrf.model import MarkovRandomField, Parameter, fit
+from vertimrf.propagation import Propagation
+from vertimrf.sample import sample
+
+ADULT_SIZES = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
+SIGMA = 50.0
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A figure against its bar; None where the peer that it needs is missing."""
+
+    name: str
+    value: float | None
+    bar: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table's domain and noisy marginals of it."""
+
+    sizes: tuple[int, ...]
+    total: float
+    measurements: list[Measurement]
+
+    def tree(self) -> JunctionTree:
+        return junction_tree(self.sizes, pairs_of(self.measurements))
+
+
+def pairs_of(measurements: list[Measurement]) -> set[tuple[int, int]]:
+    return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
+
+
+def load_adult(folder: Path) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Codes [shape=(15, n), uint16] and sizes, or a stand-in: a chain of noisy copies with skewed values."""
+    if (folder / "adult.csv.gz").is_file():
+        import pandas as pd
+
+        domain = json.loads((folder / "adult-domain.json").read_text())
+        frame = pd.read_csv(folder / "adult.csv.gz")
+        return np.ascontiguousarray(frame[list(domain)].to_numpy().T.astype(np.uint16)), tuple(domain.values())
+    rng = np.random.default_rng(0)
+    n = 45_222
+    codes = np.zeros((len(ADULT_SIZES), n), np.uint16)
+    hidden = rng.random(n)
+    for i, size in enumerate(ADULT_SIZES):
+        mixed = np.where(rng.random(n) < 0.7, hidden, rng.random(n))
+        codes[i] = np.minimum((mixed**2 * size).astype(np.uint16), size - 1)
+    return codes, ADULT_SIZES
+
+
+def measure_pairs(codes: np.ndarray, sizes: tuple[int, ...], limit: float, count: int) -> Problem:
+    """All one-way marginals and the pairs of highest true R-score that keep cliques within a limit, with noise."""
+    n = codes.shape[1]
+    rng = np.random.default_rng(1)
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    tables = dict(zip(pairs, all_pairs(codes, sizes, pairs), strict=True))
+    score = {p: np.abs(t - np.outer(t.sum(1), t.sum(0)) / n).sum() for p, t in tables.items()}
+    budget = CliqueBudget(sizes, limit)
+    kept: list[tuple[int, int]] = []
+    for pair in sorted(pairs, key=lambda p: -score[p]):
+        if len(kept) < count and budget.try_edge(*pair):
+            kept.append(pair)
+    wanted = [(i,) for i in range(len(sizes))] + kept
+    measurements = []
+    for attributes in wanted:
+        table = contingency(codes, sizes, attributes).astype(np.float64)
+        table += rng.normal(size=table.shape) * SIGMA
+        measurements.append(Measurement(attributes, (None,) * len(attributes), table, SIGMA))
+    return Problem(sizes, float(n), measurements)
+
+
+def seconds(function: Callable[[], Any], repeats: int = 5) -> float:
+    """Median wall time."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+class Peer:
+    """mbi, told the same measurements."""
+
+    def __init__(self) -> None:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_compilation_cache", False)
+        import mbi
+
+        self.mbi = mbi
+
+    def domain(self, problem: Problem) -> Any:
+        return self.mbi.Domain([str(i) for i in range(len(problem.sizes))], problem.sizes)
+
+    def fit(self, problem: Problem, iterations: int, warm: Any = None) -> Any:
+        measurements = [
+            self.mbi.LinearMeasurement(m.values.ravel(), tuple(map(str, m.attributes)), float(m.sigma))
+            for m in problem.measurements
+        ]
+        model = self.mbi.estimation.MirrorDescent().estimate(
+            self.domain(problem), measurements, known_total=problem.total, iters=iterations, warm_start=warm
+        )
+        self.marginal(model, (0,))
+        return model
+
+    def marginal(self, model: Any, attributes: tuple[int, ...]) -> np.ndarray:
+        return np.asarray(model.project(tuple(map(str, attributes))).datavector(flatten=False))
+
+    def loss(self, model: Any, problem: Problem) -> float:
+        return sum(
+            0.5 * float((((self.marginal(model, m.attributes) - m.values) / m.sigma) ** 2).sum())
+            for m in problem.measurements
+        )
+
+    def rows(self, model: Any, rows: int) -> np.ndarray:
+        data = model.synthetic_data(rows=rows)
+        return np.stack([np.asarray(data.to_dict()[str(i)]) for i in range(len(model.domain.attributes))])
+
+    def calibrated(self, model: MarkovRandomField) -> Any:
+        """Marginals from our parameters, by mbi's message passing."""
+        domain = self.mbi.Domain([str(i) for i in range(len(model.sizes))], model.sizes)
+        factors: dict[tuple[str, ...], Any] = {}
+        for p in model.parameters:
+            names = tuple(map(str, p.attributes))
+            factor = self.mbi.Factor(domain.project(names), np.asarray(p.theta))
+            factors[names] = factors[names] + factor if names in factors else factor
+        potentials = self.mbi.CliqueVector(domain, tuple(factors), factors)
+        return self.mbi.marginal_oracles.message_passing_stable(potentials, model.total)
+
+
+def iteration(problem: Problem) -> float:
+    """Seconds of one L-BFGS iteration: propagation, gradient, direction."""
+    seen: list[float] = []
+    fit(problem.sizes, problem.measurements, problem.total, steps=1, tolerance=0.0, iterations=200,
+        progress=lambda *_: seen.append(time.perf_counter()))  # fmt: skip
+    return float(np.median(np.diff(seen)))
+
+
+def roofline(tree: JunctionTree) -> float:
+    """Seconds to read and write every clique table once per pass: two passes, one at the roots."""
+    arrays = [np.ones(cells) for cells in tree.clique_cells]
+    times = [1 if parent < 0 else 2 for parent in tree.parents]
+    copies = [np.ones_like(a) for a in arrays]
+
+    def stream() -> None:
+        for a, b, k in zip(arrays, copies, times, strict=True):
+            for _ in range(k):
+                np.copyto(b, a)
+
+    return seconds(stream, 25)
+
+
+def propagation_seconds(problem: Problem) -> float:
+    """Seconds of one belief propagation on one thread, as the roofline is."""
+    engine = Propagation(problem.tree(), sorted({m.attributes for m in problem.measurements}))
+    with threads(1):
+        return seconds(engine.run, 25)
+
+
+def random_model(rng: np.random.Generator) -> tuple[MarkovRandomField, np.ndarray]:
+    """A small model with binned and plain parameters, and its joint probabilities by brute force."""
+    d = int(rng.integers(2, 8))
+    sizes = tuple(int(s) for s in rng.integers(1, 5, d))
+    parameters = []
+    logs = np.zeros(sizes)
+    for _ in range(rng.integers(1, 9)):
+        attributes = tuple(sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 4))), replace=False)))
+        bins: list[np.ndarray | None] = []
+        for a in attributes:
+            bins.append(np.sort(rng.integers(0, 2, sizes[a])) if rng.random() < 0.3 else None)
+        shape = [sizes[a] if b is None else int(b.max()) + 1 for a, b in zip(attributes, bins, strict=True)]
+        theta = 2 * rng.normal(size=shape)
+        parameters.append(Parameter(attributes, tuple(bins), theta))
+        index = np.ix_(*(np.arange(sizes[a]) if b is None else b for a, b in zip(attributes, bins, strict=True)))
+        logs += theta[index].reshape([sizes[a] if a in attributes else 1 for a in range(d)])
+    tree = junction_tree(sizes, {e for p in parameters for e in itertools.combinations(p.attributes, 2)})
+    joint = np.exp(logs - logs.max())
+    return MarkovRandomField(tree, 1.0, parameters), joint / joint.sum()
+
+
+def worst_against_brute_force(models: int) -> float:
+    """Largest difference of any marginal of small random models."""
+    rng = np.random.default_rng(2)
+    worst = 0.0
+    for _ in range(models):
+        model, joint = random_model(rng)
+        for k in range(1, min(joint.ndim, 3) + 1):
+            for attributes in itertools.combinations(range(joint.ndim), k):
+                truth = joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
+                worst = max(worst, float(np.abs(model.marginal(attributes) - truth).max()))
+    return worst
+
+
+def mean_tvd(codes: np.ndarray, problem: Problem, marginal: Callable[[tuple[int, ...]], np.ndarray]) -> float:
+    """Mean distance of a sample from its model over the measured marginals."""
+    distances = []
+    for m in problem.measurements:
+        p = contingency(codes, problem.sizes, m.attributes) / codes.shape[1]
+        distances.append(0.5 * np.abs(p - marginal(m.attributes) / problem.total).sum())
+    return float(np.mean(distances))
+
+
+def peak_memory(data: Path) -> float:
+    """Peak resident memory of fit, beliefs and sampling over the clique tables, in a process of its own."""
+    out = subprocess.run(
+        [sys.executable, __file__, "--data", str(data), "--memory"], check=True, capture_output=True, text=True
+    )
+    return float(out.stdout)
+
+
+def print_peak_memory(data: Path) -> None:
+    """Body of that process; Linux only. Compiling and loading are over when the clock of the peak is set back."""
+    codes, sizes = load_adult(data)
+    small = measure_pairs(codes, sizes, 1e3, 5)
+    sample(fit(sizes, small.measurements, small.total, num_threads=1), 100, np.random.default_rng(0))
+    problem = measure_pairs(codes, sizes, 3e6, 40)
+    tree = problem.tree()
+
+    def status(key: str) -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(1024 * int(text.split()[1]) for text in lines if text.startswith(key))
+
+    Path("/proc/self/clear_refs").write_text("5")
+    before = status("VmRSS")
+    model = fit(sizes, problem.measurements, problem.total, tree=tree, steps=1, iterations=5, num_threads=1)
+    sample(model, 1000, np.random.default_rng(0))
+    print((status("VmHWM") - before) / (8 * tree.cells))
+
+
+def rounds(problem: Problem, count: int, peer: Peer | None) -> tuple[float, float | None, float, float | None]:
+    """Seconds and final loss of a loop that adds a pair each round and fits again, warm; ours and the peer's."""
+    base = [m for m in problem.measurements if len(m.attributes) == 1]
+    pairs = [m for m in problem.measurements if len(m.attributes) == 2][:count]
+    steps = [Problem(problem.sizes, problem.total, base + pairs[: i + 1]) for i in range(len(pairs))]
+    start = time.perf_counter()
+    model = None
+    for step in steps:
+        model = fit(step.sizes, step.measurements, step.total, warm=model)
+    ours = time.perf_counter() - start
+    assert model is not None
+    if peer is None:
+        return ours, None, model.loss, None
+    start = time.perf_counter()
+    theirs = None
+    for step in steps:
+        theirs = peer.fit(step, 100, theirs)
+    return ours, time.perf_counter() - start, model.loss, peer.loss(theirs, steps[-1])
+
+
+def run(data: Path, quick: bool) -> list[Line]:
+    lines: list[Line] = []
+
+    def line(name: str, value: float | None, bar: str, holds: bool | None) -> None:
+        lines.append(Line(name, value, bar, None if value is None else holds))
+        shown = "not measured" if value is None else f"{value:.4g}"
+        verdict = {True: "holds", False: "FAILS", None: ""}[lines[-1].holds]
+        print(f"{name:<68} {shown:>14}  {bar:<12} {verdict}", flush=True)
+
+    peer = Peer() if importlib.util.find_spec("mbi") else None
+    codes, sizes = load_adult(data)
+    problem = measure_pairs(codes, sizes, 6e5, 25)
+    tree = problem.tree()
+    print(f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}")
+
+    fit(sizes, problem.measurements, problem.total, steps=1, iterations=3)
+    ours = iteration(problem)
+    line("one iteration, ms", 1e3 * ours, "", None)
+    iterations = 300 if quick else 1200
+    theirs = loss = None
+    if peer is not None:
+        peer.fit(problem, 50)
+        start = time.perf_counter()
+        peer_model = peer.fit(problem, iterations)
+        theirs = time.perf_counter() - start
+        loss = peer.loss(peer_model, problem)
+        line(f"mbi: one iteration, ms (mean of {iterations})", 1e3 * theirs / iterations, "", None)
+    ratio = theirs / iterations / ours if theirs else None
+    line("one iteration: times faster than mbi", ratio, ">= 10", ratio is not None and ratio >= 10)
+
+    model = fit(sizes, problem.measurements, problem.total)
+    line("default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total)), "", None)
+    line("default fit, loss", model.loss, "", None)
+    share = final = None
+    if loss is not None and theirs is not None:
+        line(f"mbi: loss after {iterations} iterations", loss, "", None)
+        for steps in range(1, 40):
+            model = fit(sizes, problem.measurements, problem.total, steps=steps)
+            if model.loss <= loss:
+                break
+        share = seconds(lambda: fit(sizes, problem.measurements, problem.total, steps=steps)) / theirs
+        final = fit(sizes, problem.measurements, problem.total, steps=steps + 5).loss / loss
+    line(f"time to mbi's loss after {iterations} iterations, share of mbi's", share, "<= 0.05",
+         share is not None and share <= 0.05 and model.loss <= (loss or math.inf))  # fmt: skip
+    line("final loss, share of mbi's", final, "< 1", final is not None and final < 1)
+
+    count = 4 if quick else 20
+    mine, others, my_loss, peer_loss = rounds(problem, count, peer)
+    line(f"{count} rounds that add a marginal, s", mine, "", None)
+    share = mine / others if others else None
+    line(f"{count} rounds, share of mbi's time (its 100 iterations a round)", share, "<= 0.1",
+         share is not None and share <= 0.1)  # fmt: skip
+    share = my_loss / peer_loss if peer_loss else None
+    line(f"{count} rounds, share of mbi's loss", share, "<= 1", share is not None and share <= 1)
+
+    memory = peak_memory(data)
+    line("peak memory of fit and sample, clique tables", memory, "<= 2.5", memory <= 2.5)
+    stream = roofline(tree)
+    line("read and write clique tables once per pass (roofline), ms", 1e3 * stream, "", None)
+    once = propagation_seconds(problem)
+    line("one propagation, ms", 1e3 * once, "", None)
+    line("one propagation, share of roofline", once / stream, "<= 3", once <= 3 * stream)
+    large = measure_pairs(codes, sizes, 3e6, 40)
+    share = propagation_seconds(large) / roofline(large.tree())
+    line(f"the same with {large.tree().cells:,} cells", share, "<= 3", share <= 3)
+
+    rows = 200_000 if quick else 1_000_000
+    sample(model, 100, np.random.default_rng(0))
+    mine = seconds(lambda: sample(model, rows, np.random.default_rng(0)))
+    line(f"{rows:,} rows sampled, s", mine, "", None)
+    distance = mean_tvd(sample(model, rows, np.random.default_rng(0)), problem, model.marginal)
+    line("their distance from the model, mean TVD of measured marginals", distance, "", None)
+    ratio = holds = None
+    if peer is not None:
+        start = time.perf_counter()
+        drawn = peer.rows(peer_model, rows)
+        ratio = (time.perf_counter() - start) / mine
+        peer_distance = mean_tvd(drawn, problem, lambda attributes: peer.marginal(peer_model, attributes))
+        holds = distance / peer_distance
+    line("sampling: times faster than mbi synthetic_data", ratio, ">= 20", ratio is not None and ratio >= 20)
+    line("sampling: distance from the model, share of mbi's", holds, "<= 1", holds is not None and holds <= 1)
+
+    worst = worst_against_brute_force(200)
+    line("marginals against brute force, 200 random models", worst, "<= 1e-10", worst <= 1e-10)
+    worst = None
+    if peer is not None:
+        calibrated = peer.calibrated(model)
+        worst = max(
+            float(np.abs(peer.marginal(calibrated, m.attributes) - model.marginal(m.attributes)).max()) / model.total
+            for m in problem.measurements
+        )
+    line("marginals against mbi at the same parameters, Adult", worst, "<= 1e-6", worst is not None and worst <= 1e-6)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder with adult.csv.gz")
+    parser.add_argument("--quick", action="store_true", help="fewer iterations, rounds and rows")
+    parser.add_argument("--json", type=Path, help="write the lines to this file")
+    parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        print_peak_memory(arguments.data)
+        return
+    lines = run(arguments.data, arguments.quick)
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

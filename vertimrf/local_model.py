@@ -49,12 +49,11 @@ def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noi
     def measure(attributes: tuple[int, ...], sigma: float) -> tuple[tuple[int, ...], npt.NDArray[np.int64], float]:
         return attributes, noise.gaussian(contingency(codes, sizes, attributes), sigma), sigma
 
+    measured = [measure((i,), plan.one_way_sigma) for i in range(d)]
     if plan.whole:
         everything = tuple(range(d))
-        edges = tuple(itertools.combinations(everything, 2))
-        return LocalRelease((measure(everything, plan.round_sigma),), edges)
-
-    measured = [measure((i,), plan.one_way_sigma) for i in range(d)]
+        measured.append(measure(everything, plan.round_sigma))
+        return LocalRelease(tuple(measured), tuple(itertools.combinations(everything, 2)))
     if not plan.rounds:
         return LocalRelease(tuple(measured), ())
     # From here on only noisy figures steer; the estimate of the record count is one of them.

@@ -164,14 +164,12 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
 
 def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, attributes: int) -> None:
     """More or sharper measurements than the ledger has would void the claim: refuse them."""
-    allowed = (
-        [local.round_sigma] if local.whole else [local.one_way_sigma] * attributes + [local.round_sigma] * local.rounds
-    )
+    allowed = [local.one_way_sigma] * attributes + [local.round_sigma] * local.rounds
     if len(marginals) > len(allowed) or any(
         not math.isclose(marginal.sigma, sigma) for marginal, sigma in zip(marginals, allowed, strict=False)
     ):
         raise MessageError("its marginals are not those of the plan's ledger.")
-    if len(marginals) < (1 if local.whole else attributes):
+    if len(marginals) < attributes:
         raise MessageError("it lacks the one-way marginals that the plan asks for.")
 
 

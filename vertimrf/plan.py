@@ -38,6 +38,8 @@ FLOOR_BELOW_PHANTOMS = 4
 CEILING_ABOVE_PHANTOMS = 7
 # N^2 chi^2(Q || P) of one key at that ceiling, for the first guess of N; the accountant, not this figure, has the last word.
 KEY_COST = 7.0
+# Part of a party's share for one-way marginals beside its complete table.
+WHOLE_ONE_WAY = 0.2
 # Bounds on log2 of the number of keys: fewer save nothing, more cost encoding time and message bytes.
 FEWEST_KEYS = 20
 MOST_KEYS = 22
@@ -81,11 +83,10 @@ class LocalPlan:
     """LocMRF parameters of one party (VertiMRF, phase 1).
 
     Attributes:
-        whole: measure the party's complete table once, because its cells are few enough to be useful; then only
-            ``round_sigma`` matters.
+        whole: the one larger marginal is the party's complete table, because its cells are few enough to be useful.
         one_way_sigma: noise of each one-way marginal, records.
         score_sigma: noise of each R-score, in grid steps of 1/16 record.
-        rounds: marginals measured.
+        rounds: larger marginals measured.
         initial: how many of them cover the attributes first, picked by R-score; the others are the worst fitted.
         round_sigma: noise of each marginal measured in a round, records.
         selection_epsilon: exponential-mechanism parameter of each refinement round.
@@ -262,10 +263,9 @@ class Plan:
         for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
             attributes = len(self.schema.party_attributes(name))
             how = (
-                f"its whole table, sigma {local.round_sigma:.1f}"
-                if local.whole
-                else f"{attributes} one-way marginals, sigma {local.one_way_sigma:.1f}, and {local.rounds} larger ones, "
-                f"sigma {local.round_sigma:.1f}"
+                f"{attributes} one-way marginals, sigma {local.one_way_sigma:.1f}, and "
+                + ("its whole table" if local.whole else f"{local.rounds} larger ones")
+                + f", sigma {local.round_sigma:.1f}"
             )
             lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_bytes(i) / 1e6:.1f} MB.")
         if self.sketch is not None:
@@ -304,9 +304,6 @@ def sketch_event(sketch: SketchPlan) -> SketchEvent:
 def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:
     """The events of one party's local model."""
     gaussian = "discrete Gaussian, sigma {:.1f}"
-    if local.whole:
-        event = GaussianEvent(local.round_sigma)
-        return [LedgerEntry(event, name, f"its {attributes}-way marginal", gaussian.format(local.round_sigma))]
     entries = [
         LedgerEntry(
             GaussianEvent(local.one_way_sigma, count=attributes),
@@ -315,6 +312,10 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
             gaussian.format(local.one_way_sigma),
         )
     ]
+    if local.whole:
+        event = GaussianEvent(local.round_sigma)
+        entries.append(LedgerEntry(event, name, f"its {attributes}-way marginal", gaussian.format(local.round_sigma)))
+        return entries
     pairs = attributes * (attributes - 1) // 2
     if local.rounds:
         entries.append(
@@ -350,10 +351,14 @@ def plan_local(sizes: Sequence[int], rho: float, records: int, largest_clique: i
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only."""
     cells = math.prod(sizes)
     d = len(sizes)
-    whole_sigma = math.sqrt(0.5 / rho)
-    # A complete table answers every local question at once: worth it while its average count stands above the noise.
-    if cells <= largest_clique and (d == 1 or records / cells >= 1.5 * whole_sigma):
-        return LocalPlan(True, 0.0, 0.0, 0, 0, whole_sigma, 0.0, largest_clique, 0.0)
+    if d == 1:
+        return LocalPlan(False, math.sqrt(0.5 / rho), 0.0, 0, 0, 0.0, 0.0, largest_clique, 0.0)
+    # A complete table answers every local question at once: worth it while its average count stands above the noise. The
+    # margins that CarEst starts from are sums of many of its cells, so they are measured on their own as well.
+    one_way = WHOLE_ONE_WAY
+    whole_sigma = math.sqrt(0.5 / (rho * (1 - one_way)))
+    if cells <= largest_clique and records / cells >= 1.5 * whole_sigma:
+        return LocalPlan(True, math.sqrt(d / (2 * one_way * rho)), 0.0, 1, 0, whole_sigma, 0.0, largest_clique, 0.0)
     usefulness = 1.0
     pairs = d * (d - 1) // 2
     one_way, scores, selection, measure = 0.16, 0.08, 0.08, 0.68

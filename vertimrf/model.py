@@ -235,7 +235,7 @@ class MarkovRandomField:
         roots = [c for c in sorted(kept) if tree.parents[c] not in kept]
         for root in roots:
             results.append(self._upward(root, kept, wanted, (), max_cells))
-        table, names = np.array(1.0), ()
+        table, names = np.array(1.0), tuple[int, ...]()
         for more, part in results:
             table, names = np.multiply.outer(table, part), (*names, *more)
         return _transposed(table, names, attributes)
@@ -305,7 +305,10 @@ class _Layout:
         self.engine = engine
         sizes = engine.tree.sizes
         self.offsets = np.concatenate([[0], np.cumsum([math.prod(shape) for _, _, shape in shapes])]).astype(np.int64)
-        factors, terms, maps, cells = [], [], [], 0
+        factors: list[list[int]] = []
+        terms: list[list[int]] = []
+        maps: list[npt.NDArray[np.int32]] = []
+        cells = 0
         for f, attributes in enumerate(engine.factors):
             begin = len(terms)
             for m, (own, bins, shape) in enumerate(shapes):

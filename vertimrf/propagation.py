@@ -281,6 +281,58 @@ def _in_place(table: Attributes, inner: frozenset[int]) -> bool:
     return len(table) > len(inner) and inner.issuperset(table[-len(inner) :])
 
 
+class _Walk:
+    """A split, and the kind of every table under it.
+
+    ``spans`` are the sets of outer attributes that some table crosses with, in the order of their levels; ``active`` their
+    levels; ``walked`` the outer attributes down to the last of them, which make ``rows``, in runs of ``run``.
+    """
+
+    def __init__(
+        self,
+        outer: Attributes,
+        inner: Attributes,
+        sizes: Sequence[int],
+        reads: Sequence[_Table],
+        writes: Sequence[_Table],
+    ) -> None:
+        self.outer, self.inner, self.sizes, self.reads, self.writes = outer, inner, sizes, reads, writes
+        self.width = _cells(inner, sizes)
+        self.stride = _padded(self.width)
+        spans = {self._rows_of(t) for t in (*reads, *writes) if self._crosses(t)}
+        self.spans = sorted(spans, key=lambda u: (outer.index(u[-1]), u))
+        self.active = sorted({outer.index(u[-1]) for u in spans})
+        self.walked = outer[: self.active[-1] + 1] if self.active else ()
+        self.rows = _cells(self.walked, sizes)
+        self.run = sizes[self.walked[-1]] if self.walked else 1
+
+    def _rows_of(self, table: _Table) -> Attributes:
+        return tuple(a for a in self.outer if a in table.attributes)
+
+    def _crosses(self, table: _Table) -> bool:
+        return 0 < len(self._rows_of(table)) < len(table.attributes)
+
+    def within(self, tables: Sequence[_Table]) -> list[_Table]:
+        """Tables of inner attributes only."""
+        return [t for t in tables if not self._rows_of(t)]
+
+    def crossing(self, tables: Sequence[_Table], span: Attributes) -> list[_Table]:
+        """Tables of these outer attributes and some inner ones."""
+        return [t for t in tables if self._crosses(t) and self._rows_of(t) == span]
+
+    def scalar(self, tables: Sequence[_Table], last: int) -> list[_Table]:
+        """Tables of outer attributes only, this one the innermost."""
+        return [t for t in tables if self._rows_of(t)[-1:] == (last,) and not self._crosses(t)]
+
+    def changes(self) -> npt.NDArray[np.int32]:
+        """For every run the outermost active level whose index differs from the run before."""
+        runs = self.rows // self.run
+        out = np.full(runs, max(len(self.active) - 1, 0), np.int32)
+        for k in range(len(self.active) - 2, -1, -1):
+            out[:: runs // _cells(self.outer[: self.active[k] + 1], self.sizes)] = k
+        return out
+
+
 @dataclass
 class _Program:
     """Builds the integer tables that the kernels interpret."""
@@ -336,113 +388,96 @@ class _Program:
         links: Sequence[Sequence[int]],
     ) -> None:
         """Append one pass over a clique (attributes in storage order)."""
-        sizes = self.sizes
-        split = _split(clique, [t.attributes for t in reads], [t.attributes for t in writes], sizes)
-        outer, inner = split.outer, split.inner
-        width = _cells(inner, sizes)
-        stride = _padded(width)
-        inside = frozenset(inner)
-
-        def rows_of(table: _Table) -> Attributes:
-            return tuple(a for a in outer if a in table.attributes)
-
-        def crosses(table: _Table) -> bool:
-            return 0 < len(rows_of(table)) < len(table.attributes)
-
-        def scalar_of(tables: Sequence[_Table], last: int) -> list[_Table]:
-            return [t for t in tables if rows_of(t) and not crosses(t) and rows_of(t)[-1] == last]
-
+        split = _split(clique, [t.attributes for t in reads], [t.attributes for t in writes], self.sizes)
+        walk = _Walk(split.outer, split.inner, self.sizes, reads, writes)
         row = [0] * kernels.P_COLUMNS
-        row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = width, stride, len(outer)
+        row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = walk.width, walk.stride, len(walk.outer)
         row[kernels.P_ROLE], row[kernels.P_UP], row[kernels.P_SEPARATOR] = role, up, separator
-        row[kernels.P_BASE0], row[kernels.P_BASE1] = self._terms((t for t in reads if not rows_of(t)), (), inner)
-        row[kernels.P_OUT0], row[kernels.P_OUT1] = self._terms((t for t in writes if not rows_of(t)), (), inner)
-        row[kernels.P_WORK] = self._take(width)
+        row[kernels.P_BASE0], row[kernels.P_BASE1] = self._terms(walk.within(reads), (), walk.inner)
+        row[kernels.P_OUT0], row[kernels.P_OUT1] = self._terms(walk.within(writes), (), walk.inner)
+        row[kernels.P_ROWS], row[kernels.P_RUN], row[kernels.P_ACTIVE] = walk.rows, walk.run, len(walk.active)
+        row[kernels.P_WORK] = self._take(walk.width)
+        row[kernels.P_SCALE], row[kernels.P_TOTALS] = self._take(walk.rows), self._take(walk.rows)
         row[kernels.P_CHILD0] = len(self.children)
         self.children += [list(map(int, link)) for link in links]
         row[kernels.P_CHILD1] = len(self.children)
-
-        spans = sorted({rows_of(t) for t in (*reads, *writes) if crosses(t)}, key=lambda u: outer.index(u[-1]))
-        active = sorted({outer.index(u[-1]) for u in spans})
-        walked = outer[: active[-1] + 1] if active else ()
-        rows = _cells(walked, sizes)
-        row[kernels.P_ROWS], row[kernels.P_ACTIVE] = rows, len(active)
-        run = sizes[walked[-1]] if walked else 1
-        row[kernels.P_RUN] = run
-        row[kernels.P_SCALE], row[kernels.P_TOTALS] = self._take(rows), self._take(rows)
-
-        sums = 0
-        together = True
-        level_groups: dict[int, list[int]] = {}
         row[kernels.P_GROUP0] = len(self.groups)
-        for u in spans:
-            mine = [t for t in reads if crosses(t) and rows_of(t) == u]
-            wanted = [t for t in writes if crosses(t) and rows_of(t) == u]
-            # One table that lies right needs no matrix; several are merged, unless large.
-            placed = [
-                t
-                for tables in (mine, wanted)
-                for t in tables
-                if _in_place(t.attributes, inside) and (len(tables) == 1 or _cells(u, sizes) * 4 >= rows)
-            ]
-            deepest = walked[-1] == u[-1]
-            for t in placed:
-                strides = _strides(t.attributes, sizes)
-                place = self._map(walked[:-1], strides)
-                advance = strides[u[-1]] if deepest else 0
-                read = t in mine
-                cells = _cells(t.attributes, sizes) if t.normalised else 0
-                begin = (t.offset, -1) if read else (-1, t.offset)
-                self.groups.append([_cells(u, sizes), place, 1, advance, 1, cells, *begin, 0, 0, 0, 0])
-                together = together and (read or outer[0] in u)
-            mine = [t for t in mine if t not in placed]
-            wanted = [t for t in wanted if t not in placed]
-            n = _cells(u, sizes)
-            if mine or wanted:
-                terms = (*self._terms(mine, u, inner), *self._terms(wanted, u, inner))
-                factor = self._take(n * stride) if mine else -1
-                total = sums if wanted else -1
-                sums += n * stride if wanted else 0
-                place = self._map(walked[:-1], _strides(u, sizes))
-                advance = stride if deepest else 0
-                self.groups.append([n, place, stride, advance, 0, 0, factor, total, *terms])
-            span = level_groups.setdefault(outer.index(u[-1]), [len(self.groups) - len(placed) - bool(mine or wanted), 0])
-            span[1] = len(self.groups)
+        level_groups, sums = self._add_groups(walk)
         row[kernels.P_GROUP1] = len(self.groups)
-        row[kernels.P_MERGED] = sums + stride
-
-        # Whether anything further out wants the sums that pass by an active level.
-        carried = row[kernels.P_OUT1] > row[kernels.P_OUT0]
+        row[kernels.P_MERGED] = sums + walk.stride
         row[kernels.P_LEVEL0] = len(self.levels)
-        for i, a in enumerate(outer):
-            span = outer[: i + 1]
-            n = _cells(span, sizes)
-            terms = (*self._terms(scalar_of(reads, a), span, ()), *self._terms(scalar_of(writes, a), span, ()))
+        self._add_levels(walk, level_groups)
+        row[kernels.P_CHANGE] = self._keep(walk.changes())
+        row[kernels.P_BLOCK0] = len(self.blocks)
+        self._add_blocks(walk, self.groups[row[kernels.P_GROUP0] :], sums)
+        row[kernels.P_BLOCK1] = len(self.blocks)
+        self.stage_cells += walk.rows * walk.width
+        self.passes.append(row)
+
+    def _add_groups(self, walk: _Walk) -> tuple[dict[int, tuple[int, int]], int]:
+        """Groups of the crossing tables: first and last of every level that has any, and cells of their sums."""
+        spans: dict[int, tuple[int, int]] = {}
+        sums = 0
+        for u in walk.spans:
+            first = len(self.groups)
+            rows = _cells(u, self.sizes)
+            deepest = u[-1] == walk.walked[-1]
+            reads, writes = walk.crossing(walk.reads, u), walk.crossing(walk.writes, u)
+            # One table that lies right needs no matrix; several are merged, unless large.
+            placed = {
+                t.offset
+                for tables in (reads, writes)
+                for t in tables
+                if _in_place(t.attributes, frozenset(walk.inner)) and (len(tables) == 1 or 4 * rows >= walk.rows)
+            }
+            for tables, reading in ((reads, True), (writes, False)):
+                for t in tables:
+                    if t.offset in placed:
+                        strides = _strides(t.attributes, self.sizes)
+                        place = self._map(walk.walked[:-1], strides)
+                        advance = strides[u[-1]] if deepest else 0
+                        cells = _cells(t.attributes, self.sizes) if t.normalised else 0
+                        begin = (t.offset, -1) if reading else (-1, t.offset)
+                        self.groups.append([rows, place, 1, advance, 1, cells, *begin, 0, 0, 0, 0])
+            reads = [t for t in reads if t.offset not in placed]
+            writes = [t for t in writes if t.offset not in placed]
+            if reads or writes:
+                terms = (*self._terms(reads, u, walk.inner), *self._terms(writes, u, walk.inner))
+                factor = self._take(rows * walk.stride) if reads else -1
+                begin = (factor, sums if writes else -1)
+                place = self._map(walk.walked[:-1], _strides(u, self.sizes))
+                advance = walk.stride if deepest else 0
+                self.groups.append([rows, place, walk.stride, advance, 0, 0, *begin, *terms])
+                sums += rows * walk.stride if writes else 0
+            level = walk.outer.index(u[-1])
+            spans[level] = (spans.get(level, (first, 0))[0], len(self.groups))
+        return spans, sums
+
+    def _add_levels(self, walk: _Walk, level_groups: dict[int, tuple[int, int]]) -> None:
+        # Whether anything further out wants the sums that pass by a level.
+        carried = bool(walk.within(walk.writes))
+        for i, a in enumerate(walk.outer):
+            span = walk.outer[: i + 1]
+            rows = _cells(span, self.sizes)
+            terms = (*self._terms(walk.scalar(walk.reads, a), span, ()), *self._terms(walk.scalar(walk.writes, a), span, ()))
             first, last = level_groups.get(i, (0, 0))
-            self.levels.append([n, self._take(n), *terms, first, last, int(carried)])
+            self.levels.append([rows, self._take(rows), *terms, first, last, int(carried)])
             carried = carried or any(self.groups[g][kernels.G_SUM] >= 0 for g in range(first, last))
 
-        # For every run the outermost active level whose index differs from the run before.
-        runs = rows // run
-        changes = np.full(runs, max(len(active) - 1, 0), np.int32)
-        for k in range(len(active) - 2, -1, -1):
-            changes[:: runs // _cells(outer[: active[k] + 1], sizes)] = k
-        row[kernels.P_CHANGE] = self.map_cells
-        self._keep(changes)
-
-        # Blocks are cut between runs; those that write tables in place must not meet in one row, so along the first
-        # attribute.
-        in_place = any(g[kernels.G_PLACE] for g in self.groups[row[kernels.P_GROUP0] :])
-        unit = max(rows // sizes[outer[0]], run) if in_place else run
-        pieces = max(1, min(MOST_BLOCKS, rows * width // BLOCK_CELLS, rows // unit)) if together else 1
-        length = sums + stride * (2 * len(active) + 2)
-        row[kernels.P_BLOCK0] = len(self.blocks)
+    def _add_blocks(self, walk: _Walk, groups: Sequence[Sequence[int]], sums: int) -> None:
+        """Cut the rows between runs; where tables are written in place, so that no two blocks meet in one row."""
+        unit = walk.run
+        pieces = min(MOST_BLOCKS, walk.rows * walk.width // BLOCK_CELLS)
+        if any(g[kernels.G_PLACE] and g[kernels.G_SUM] >= 0 for g in groups):
+            apart = all(walk.outer[0] in u for u in walk.spans if walk.crossing(walk.writes, u))
+            unit = max(walk.rows // self.sizes[walk.outer[0]], walk.run) if apart else walk.rows
+        units = walk.rows // unit
+        pieces = max(1, min(pieces, units))
+        # The sums; the running sums and products of the active levels; one row of scratch.
+        length = sums + walk.stride * (2 * len(walk.active) + 2)
         for b in range(pieces):
-            cut = [rows // unit * i // pieces * unit for i in (b, b + 1)]
+            cut = [units * i // pieces * unit for i in (b, b + 1)]
             self.blocks.append([len(self.passes), *cut, self._take(length), length])
-        row[kernels.P_BLOCK1] = len(self.blocks)
-        self.stage_cells += rows * width
-        self.passes.append(row)
 
     def _terms(self, tables: Iterable[_Table], span: Attributes, inner: Attributes) -> tuple[int, int]:
         begin = len(self.terms)
@@ -474,9 +509,10 @@ class _Program:
             self._keep(axis_map([n for n, _ in key], [s for _, s in key]).astype(np.int32))
         return self.known_maps[key]
 
-    def _keep(self, made: npt.NDArray[np.int32]) -> None:
+    def _keep(self, made: npt.NDArray[np.int32]) -> int:
         self.maps.append(made)
         self.map_cells += made.size
+        return self.map_cells - made.size
 
     def _take(self, cells: int) -> int:
         begin = self.memory

@@ -126,8 +126,10 @@ def _count(codes: npt.NDArray[np.uint16], shape: tuple[int, ...], attributes: Se
     records = codes.shape[1]
     parts = min(numba.get_num_threads(), records // max(SHARE, 4 * cells))
     if parts <= 1:
-        return _count_serial(codes, chosen, strides, cells, 0, records)
-    return _count_parallel(codes, chosen, strides, cells, parts)
+        counts: Counts = _count_serial(codes, chosen, strides, cells, 0, records)
+    else:
+        counts = _count_parallel(codes, chosen, strides, cells, parts)
+    return counts
 
 
 @kernel

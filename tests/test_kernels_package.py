@@ -10,7 +10,8 @@ import sys
 LIST_PACKAGES = """
 import json, sys
 {imports}
-names = {{name.partition(".")[0] for name, m in list(sys.modules.items()) if "site-packages" in (getattr(m, "__file__", "") or "")}}
+files = {{name.partition(".")[0]: getattr(m, "__file__", None) or "" for name, m in list(sys.modules.items())}}
+names = {{name for name, file in files.items() if "site-packages" in file}}
 print(json.dumps(sorted(names)))
 """
 

@@ -134,7 +134,7 @@ def _integers(magnitudes, signed, slices, out):  # type: ignore[no-untyped-def]
             if negative:
                 magnitude = U64(0) - magnitude
             begin = _write_decimal(magnitude, negative, text)
-            out[i] = xxh64(text, begin, LONGEST_INTEGER)
+            out[i] = xxh64(text, begin, np.int64(LONGEST_INTEGER))
 
 
 @parallel_kernel
@@ -184,7 +184,7 @@ def _fixed_points(rows, slices, out):  # type: ignore[no-untyped-def]
     for s in prange(slices):
         text = np.empty(4 * width, np.uint8)
         for i in range(n * s // slices, n * (s + 1) // slices):
-            out[i] = xxh64(text, 0, _write_utf8(rows[i], text))
+            out[i] = xxh64(text, np.int64(0), _write_utf8(rows[i], text))
 
 
 def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:

@@ -78,10 +78,9 @@ def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def
     n = digests.size
     position = np.zeros((slices, size), np.int64)
     for s in prange(slices):
-        count = np.zeros(size, np.int64)
+        count = position[s]
         for i in range(n * s // slices, n * (s + 1) // slices):
             count[codes[i]] += 1
-        position[s] = count
     starts = np.empty(size + 1, np.int64)
     total = 0
     for v in range(size):
@@ -93,7 +92,7 @@ def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def
     starts[size] = total
     grouped = np.empty(n, np.uint64)
     for s in prange(slices):
-        into = position[s].copy()
+        into = position[s]
         for i in range(n * s // slices, n * (s + 1) // slices):
             v = codes[i]
             grouped[into[v]] = digests[i]
@@ -186,7 +185,8 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
         count = min(TILE, digests.size - first)
         tile = digests[first : first + count]
         fill_words(k0, k1, tile, count, tail(block, 0), word)
-        kept = 0
+        # Not a bare 0: Numba takes that for a type of its own, and compiles every callee once more for it.
+        kept = np.int64(0)
         for a in range(count):
             u = word[a]
             word[kept] = u
@@ -198,7 +198,7 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
         counter = 0
         while count > 0:
             advance(word, count, per_key, position, real[1], real[2])
-            kept = 0
+            kept = np.int64(0)
             for a in range(count):
                 x = position[a]
                 position[kept] = x
@@ -304,11 +304,12 @@ def encode_shared(  # type: ignore[no-untyped-def]
         for first in range(n * w // workers, end, TILE):
             count = min(TILE, end - first)
             fill_words(k0, k1, digests[first:], count, tail(block, 0), word)
-            stop[:count] = start.size - 1
+            for a in range(count):
+                stop[a] = start.size - 1
             for j in range(attributes):
                 for a in range(count):
                     stop[a] = min(stop[a], stops[first_row[j] + codes[j, first + a]])
-            kept = 0
+            kept = np.int64(0)
             for a in range(count):
                 u = word[a]
                 word[kept] = u
@@ -322,7 +323,7 @@ def encode_shared(  # type: ignore[no-untyped-def]
             counter = 0
             while count > 0:
                 advance(word, count, per_key, position, fraction, rest)
-                kept = 0
+                kept = np.int64(0)
                 for a in range(count):
                     x = position[a]
                     limit = bound[a]

@@ -1,0 +1,228 @@
+"""Empirical privacy audit: what a distinguisher really finds out about one record, against what the ledger says.
+
+Every trial runs the code that a party runs, with fresh hashes and fresh noise from the operating system, on a table with and
+on one without a certain record. Keys are independent, so one run of an encoder under a fresh secret serves a batch of trials,
+each with its own keys. A statistic (the likelihood ratio where it is known) tells the two apart; the Clopper-Pearson
+bounds on its error rates give an epsilon that the mechanism certainly exceeds at delta. That must stay below the ledger's
+epsilon for everything the product ships, and far exceeds the claim for the encoder that the paper publishes.
+
+    python benchmarks/audit.py [--trials 20000] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from vertimrf.encode import ScheduledPair, SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
+from vertimrf.party import Party
+from vertimrf.plan import Shares, make_plan
+from vertimrf.privacy.accountant import epsilon
+from vertimrf.privacy.events import SketchEvent
+from vertimrf.schema import Attribute, Schema
+from vertimrf.secret import Secret
+from vertimrf.table import Table
+
+Floats = npt.NDArray[np.float64]
+# Both error rates' bounds hold together with this probability.
+CONFIDENCE = 0.9999
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Outcome of one audit.
+
+    Attributes:
+        name: what was audited.
+        claim: epsilon that somebody claims at delta.
+        exact: epsilon that the accountant gives.
+        found: epsilon that the distinguisher certainly exceeds, at CONFIDENCE.
+        delta: at which all three are stated.
+        trials: with the record; as many without.
+        seconds: wall time.
+    """
+
+    name: str
+    claim: float
+    exact: float
+    found: float
+    delta: float
+    trials: int
+    seconds: float
+
+
+def certain_epsilon(present: Floats, absent: Floats, delta: float) -> float:
+    """Lower bound on epsilon at delta from the statistic of independent trials, large where the record seems present.
+
+    The threshold and the direction are chosen on the first half of the trials and judged on the second.
+    """
+    half = len(present) // 2
+    best, chosen = -1.0, (present, absent, 0.0)
+    for one, other in ((present, absent), (-absent, -present)):
+        for threshold in np.quantile(one[:half], 1 - np.geomspace(min(4 / half, 1), 1, 100)):
+            found = _bound(one[:half], other[:half], threshold, delta)
+            if found > best:
+                best, chosen = found, (one, other, threshold)
+    one, other, threshold = chosen
+    return _bound(one[half:], other[half:], threshold, delta)
+
+
+def _bound(one: Floats, other: Floats, threshold: float, delta: float) -> float:
+    doubt = (1 - CONFIDENCE) / 2
+    hits, alarms = int((one >= threshold).sum()), int((other >= threshold).sum())
+    hit_rate = stats.beta.ppf(doubt, hits, len(one) - hits + 1) if hits else 0.0
+    alarm_rate = stats.beta.ppf(1 - doubt, alarms + 1, len(other) - alarms) if alarms < len(other) else 1.0
+    return max(math.log((hit_rate - delta) / alarm_rate), 0.0) if hit_rate > delta else 0.0
+
+
+def log_ratio(phantoms: int, floor: int, ceiling: int, attributes: int) -> Floats:
+    """log LR of the touched sketches of one key by their lowest level m and how many lie there, s [shape=(ceiling + 1, d + 1)].
+
+    F(m - 1) + f(m) (G(m) / g(m))^s, written down as it stands, apart from the accountant.
+    """
+    one = np.append(1 - 2.0 ** -np.arange(floor, ceiling), 1.0)
+    f = np.diff(one, prepend=0.0)
+    # 1 - F^N rather than F^N, so that the differences at high levels keep their digits.
+    beyond = np.append(-np.expm1(phantoms * np.log1p(-(2.0 ** -np.arange(max(floor, 1e-300), ceiling)))), 0.0)
+    g = -np.diff(beyond, prepend=1.0)
+    table = np.zeros((ceiling + 1, attributes + 1))
+    for m in range(len(one)):
+        before = one[m - 1] if m else 0.0
+        for s in range(1, attributes + 1):
+            if g[m] > 0:
+                table[floor + m, s] = np.logaddexp(
+                    np.log(before) if before else -np.inf, np.log(f[m]) + s * np.log((1 - beyond[m]) / g[m])
+                )
+    return table
+
+
+def evidence(touched: npt.NDArray[np.uint8], table: Floats, keys: int) -> Floats:
+    """Sum of the log likelihood ratio of the touched sketches [shape=(d, trials * keys)] over every trial's keys."""
+    lowest = touched.min(axis=0)
+    return table[lowest, (touched == lowest).sum(axis=0)].reshape(-1, keys).sum(axis=1)
+
+
+def batches(number: int, run: Callable[[bool, int], Floats]) -> tuple[Floats, Floats]:
+    """The statistic with and without the record, from runs of BATCH trials each."""
+    sizes = [BATCH] * (number // BATCH) + [number % BATCH] * (number % BATCH > 0)
+    present, absent = (np.concatenate([run(here, size) for size in sizes]) for here in (True, False))
+    return present, absent
+
+
+def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 150) -> Audit:
+    """Scheduled pairs; one record against none, or among ``others`` that share its two values or not."""
+    start = time.perf_counter()
+    delta = 1e-5
+    event = SketchEvent(phantoms, max(int(math.log2(phantoms)) - 4, 0), round(math.log2(phantoms)) + 7, keys)
+    table = log_ratio(event.phantoms, event.floor, event.ceiling, 2)
+    digests = np.arange(1, others + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    codes = np.array([np.arange(others + 1) % 2, np.arange(others + 1) // 2 % 2], np.uint16)
+
+    def run(present: bool, size: int) -> Floats:
+        plan = SketchPlan(event.phantoms, event.floor, event.ceiling, (ScheduledPair(0, 1, size * keys, 2, 2),))
+        secret = secrets.token_bytes(32)
+        rows = slice(0 if present else 1, None)
+        touched = []
+        for side in (0, 1):
+            encoder = SketchEncoder(plan, [side], secret)
+            encoder.update(digests[rows], np.ascontiguousarray(codes[side : side + 1, rows]))
+            touched.append(encoder.result()[0][codes[side, 0]])
+        return evidence(np.array(touched), table, keys)
+
+    exact = epsilon([event], delta).epsilon
+    found = certain_epsilon(*batches(number, run), delta)
+    name = "scheduled pairs, one record against none" if not others else f"scheduled pairs, among {others} others"
+    return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
+
+
+def audit_published(number: int, claim: float = 0.4, attributes: int = 16, keys: int = 2000) -> Audit:
+    """The published encoder with the phantoms that Theorem 4 and Lemma 1 ask for at delta = 1/21,574; one record against none."""
+    start = time.perf_counter()
+    delta = 1 / 21_574
+    phantoms = math.ceil(1 / math.expm1(claim / (4 * math.sqrt(keys * attributes * math.log(1 / delta)))))
+    event = SketchEvent(phantoms, math.ceil(math.log2(phantoms)), 40, keys, attributes_per_key=attributes)
+    table = log_ratio(event.phantoms, event.floor, event.ceiling, attributes)
+    digest = np.array([12345], np.uint64)
+    codes = np.zeros((attributes, 1), np.uint16)
+
+    def run(present: bool, size: int) -> Floats:
+        plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, size * keys, (1,) * attributes)
+        encoder = SharedKeyEncoder(plan, range(attributes), secrets.token_bytes(32))
+        if present:
+            encoder.update(digest, codes)
+        return evidence(np.concatenate(encoder.result()), table, keys)
+
+    found = certain_epsilon(*batches(number, run), delta)
+    exact = epsilon([event], delta).epsilon
+    return Audit(f"published encoder, {attributes} attributes", claim, exact, found, delta, number, time.perf_counter() - start)
+
+
+def audit_local(number: int, whole: bool, target: float = 3.0) -> Audit:
+    """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
+    start = time.perf_counter()
+    attributes = tuple(Attribute(name=n, kind="integer", codes=4) for n in "abc")
+    schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
+    plan = make_plan(
+        schema, epsilon=target, delta=1e-5, expected_records=4000 if whole else 60, nonce="audit", shares=Shares(0.3, 0.7, 0.0)
+    )
+    assert plan.local[0].whole == whole
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, (3, 41)).astype(np.uint16)
+    digests = np.arange(1, 42, dtype=np.uint64)
+    full, less = (Table(attributes, digests[rows], codes[:, rows].copy()) for rows in (slice(0, None), slice(1, None)))
+
+    def run(present: bool) -> float:
+        message = Party(plan, "one", Secret.new()).run(full if present else less)
+        assert message.count is not None
+        told = (message.count - 40) / plan.count_sigma**2
+        for marginal in message.marginals:
+            cell = tuple(codes[a, 0] for a in marginal.attributes)
+            matching = np.all([codes[a, 1:] == codes[a, 0] for a in marginal.attributes], axis=0).sum()
+            told += (marginal.counts[cell] - matching) / marginal.sigma**2
+        return float(told)
+
+    ledger = plan.ledger()
+    present, absent = np.array([(run(True), run(False)) for _ in range(number)]).T
+    found = certain_epsilon(present, absent, plan.delta)
+    name = "count and " + ("whole local table" if whole else "LocMRF marginals")
+    return Audit(name, target, ledger.epsilon, found, plan.delta, number, time.perf_counter() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=100_000)
+    parser.add_argument("--json", dest="json_file", help="write the figures as JSON")
+    options = parser.parse_args()
+    audits = []
+    print("audited                                    claim    exact    found  delta    trials  seconds")
+    for run in (
+        lambda: audit_pairs(options.trials),
+        lambda: audit_pairs(options.trials, others=40),
+        lambda: audit_local(max(options.trials // 10, 100), whole=True),
+        lambda: audit_local(max(options.trials // 20, 100), whole=False),
+        lambda: audit_published(options.trials),
+    ):
+        one = run()
+        audits.append(one)
+        print(
+            f"{one.name:<40} {one.claim:>7.3f}  {one.exact:>7.3f}  {one.found:>7.3f}  {one.delta:.1e}  {one.trials:>6}"
+            f"  {one.seconds:>7.1f}",
+            flush=True,
+        )
+    if options.json_file is not None:
+        with open(options.json_file, "w") as file:
+            json.dump([asdict(one) for one in audits], file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -30,6 +30,8 @@ __all__ = ["Group", "LocalPlan", "Plan", "Shares", "make_plan"]
 FORMAT = 1
 
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
+# (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
+# most (n + n + n + 1) / (n + 1) < 3, both in L1.)
 SCORE_GRID = 16
 SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 
@@ -417,13 +419,13 @@ def plan_sketch(
 
 
 def choose_keys(epsilon: float, delta: float, share: float, records: int) -> int:
-    """A power of two that makes phantoms three times the records, where more keys stop helping.
+    """A power of two that makes phantoms eight times the records, where more keys stop helping.
 
     The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys.
     """
     # zCDP of a Gaussian mechanism at (epsilon, delta), to within a factor that does not matter here.
     rho = share * epsilon**2 / (4 * (math.log(1 / delta) + epsilon))
-    wanted = 2 * rho * (3 * records) ** 2 / KEY_COST
+    wanted = 2 * rho * (8 * records) ** 2 / KEY_COST
     return 1 << min(max(math.ceil(math.log2(max(wanted, 1.0))), FEWEST_KEYS), MOST_KEYS)
 
 

@@ -93,7 +93,8 @@ def log_ratio(phantoms: int, floor: int, ceiling: int, attributes: int) -> Float
     one = np.append(1 - 2.0 ** -np.arange(floor, ceiling), 1.0)
     f = np.diff(one, prepend=0.0)
     # 1 - F^N rather than F^N, so that the differences at high levels keep their digits.
-    beyond = np.append(-np.expm1(phantoms * np.log1p(-(2.0 ** -np.arange(max(floor, 1e-300), ceiling)))), 0.0)
+    with np.errstate(divide="ignore"):
+        beyond = np.append(-np.expm1(phantoms * np.log(one[:-1])), 0.0)
     g = -np.diff(beyond, prepend=1.0)
     table = np.zeros((ceiling + 1, attributes + 1))
     for m in range(len(one)):

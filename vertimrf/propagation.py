@@ -206,13 +206,13 @@ def _split(
         for start in (clique, clique[::-1], tuple(sorted(clique, key=lambda a: sizes[a]))):
             inner = frozenset[int]()
             for a in start:
-                if not inner or _cells(inner, sizes) * sizes[a] <= 128:
+                if not inner or _cells(inner, sizes) * sizes[a] <= min(128, limit):
                     inner |= {a}
             for _ in range(2 * len(clique)):
                 moves = [inner ^ {a} for a in clique]
                 moves += [inner ^ {a, b} for a in inner for b in everything - inner]
                 moves = [m for m in moves if m and _cells(m, sizes) <= limit]
-                best = min(moves, key=price)
+                best = min(moves, key=price, default=inner)
                 if price(best) >= price(inner):
                     break
                 inner = best

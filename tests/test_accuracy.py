@@ -27,7 +27,12 @@ def distance(paper_data, name, split, epsilon, seed=0):
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "split", "epsilon", "bar"),
-    [("nltcs", (8, 8), 0.8, 0.020), ("nltcs", (8, 8), 0.2, 0.030), ("nltcs", (4, 4, 4, 4), 0.8, 0.030), ("adult", (8, 7), 0.8, 0.080)],
+    [
+        ("nltcs", (8, 8), 0.8, 0.020),
+        ("nltcs", (8, 8), 0.2, 0.030),
+        ("nltcs", (4, 4, 4, 4), 0.8, 0.030),
+        ("adult", (8, 7), 0.8, 0.080),
+    ],
 )
 def test_three_way_distance_stays_within_its_bar(paper_data, name, split, epsilon, bar):
     assert distance(paper_data, name, split, epsilon) <= bar

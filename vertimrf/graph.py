@@ -114,7 +114,7 @@ class CliqueBudget:
 
     def __init__(self, sizes: Sequence[int], limit: float) -> None:
         self._sizes = _checked_sizes(sizes)
-        self._limit = max(limit, max(self._sizes))
+        self._limit = limit
         self._neighbours = dict.fromkeys(range(len(self._sizes)), 0)
         self._cliques = [1 << i for i in range(len(self._sizes))]
         self._cells = list(self._sizes)
@@ -147,13 +147,17 @@ class CliqueBudget:
         """Add several edges, or none; says whether they are in."""
         neighbours, cliques = self._with(edges)
         if cliques is not self._cliques:
-            if max(self._size(c) for c in cliques) > self._limit:
+            if self._exceeds(cliques):
                 return False
             self._cliques = [c for c in cliques if not any(c != other and c & other == c for other in cliques)]
             self._cells = [self._size(c) for c in self._cliques]
             self._tree = _spanning_forest(self._cliques)
         self._neighbours = neighbours
         return True
+
+    def _exceeds(self, cliques: list[int]) -> bool:
+        """Whether a clique of two or more attributes (more than one bit) is over the limit; single ones are there anyway."""
+        return any(c & (c - 1) and self._size(c) > self._limit for c in cliques)
 
     def _size(self, clique: int) -> int:
         return math.prod(self._sizes[i] for i in _bits(clique))
@@ -183,7 +187,7 @@ class CliqueBudget:
                     local[v] |= separator & ~(1 << v)
         found = [c for part in _components(local) for c in _best_cliques(local, part, self._sizes, self._limit)]
         cliques = [c for i, c in enumerate(self._cliques) if i not in affected] + found
-        if max(self._size(c) for c in found) > self._limit:
+        if self._exceeds(found):
             whole = [part for part in _components(neighbours) if part & touched]
             if all(part.bit_count() <= SMALL_COMPONENT for part in whole):
                 found = [c for part in whole for c in _best_cliques(neighbours, part, self._sizes, self._limit)]

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from .errors import MessageError, PlanError, PrivacyError, TableError
 from .kernels.digest import digest_fixed, digest_integers
-from .kernels.geometric import encode_rows, encode_shared, group_by_value, hazards
+from .kernels.geometric import count_values, encode_rows, encode_shared, group_by_value, hazards
 from .kernels.jit import threads
 from .kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 
@@ -184,8 +184,8 @@ class _Encoder:
         self._start, self._per_length = hazards(plan.ceiling)
         self._base = max(plan.floor, 1)
         self._state = np.full(sum(size * keys for size, keys in shapes), self._base, np.uint8)
-        # Records seen per value, for the guess of where to stop.
-        self._counts = [np.zeros(size, np.int64) for size in sizes]
+        # Records seen per value, attribute after attribute, for the guess of where to stop.
+        self._counts = np.zeros(sum(sizes), np.int64)
         self._spent = False
 
     def update(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]) -> None:
@@ -218,9 +218,8 @@ class _Encoder:
             raise PlanError("An encoder cannot be merged with itself.")
         self._check_unspent()
         other._check_unspent()
-        self._merge_levels(other._state)
-        for mine, theirs in zip(self._counts, other._counts, strict=True):
-            mine += theirs
+        np.maximum(self._state, other._state, out=self._state)
+        self._counts += other._counts
         other._spent = True
 
     def state(self) -> bytes:
@@ -232,7 +231,7 @@ class _Encoder:
             PrivacyError: the encoder's result has been taken.
         """
         self._check_unspent()
-        return self._identity + b"".join(c.astype("<i8").tobytes() for c in self._counts) + self._state.tobytes()
+        return self._identity + self._counts.astype("<i8").tobytes() + self._state.tobytes()
 
     def merge_state(self, state: bytes) -> None:
         """Take over another process's :meth:`state`, of the same plan, attributes and secret.
@@ -242,17 +241,15 @@ class _Encoder:
             PrivacyError: the encoder's result has been taken.
         """
         self._check_unspent()
-        bounds = [len(self._identity)]
-        for count in self._counts:
-            bounds.append(bounds[-1] + 8 * count.size)
-        if state[: bounds[0]] != self._identity or len(state) != bounds[-1] + self._state.size:
+        counts = len(self._identity)
+        begin = counts + 8 * self._counts.size
+        if state[:counts] != self._identity or len(state) != begin + self._state.size:
             raise MessageError("These bytes are not an encoder's state of the same plan, attributes and secret.")
-        levels = np.frombuffer(state, np.uint8, offset=bounds[-1])
+        levels = np.frombuffer(state, np.uint8, offset=begin)
         if levels.size and not self._base <= int(levels.min()) <= int(levels.max()) <= self._plan.ceiling:
             raise MessageError("The encoder's state holds levels outside the plan's floor and ceiling: it is damaged.")
-        self._merge_levels(levels)
-        for count, begin in zip(self._counts, bounds, strict=False):
-            count += np.frombuffer(state, "<i8", count.size, begin)
+        np.maximum(self._state, levels, out=self._state)
+        self._counts += np.frombuffer(state, "<i8", self._counts.size, counts)
 
     def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[npt.NDArray[np.uint8], ...]:
         """Join the phantoms and hand out the levels to publish; once, as a second set of phantoms would undo the first.
@@ -292,9 +289,6 @@ class _Encoder:
                 "This encoder's sketches have been handed out, or merged into another encoder; one plan's hashes may "
                 "be published only once, so make a new plan for another release."
             )
-
-    def _merge_levels(self, levels: npt.NDArray[np.uint8]) -> None:
-        np.maximum(self._state, levels, out=self._state)
 
     def _checked(
         self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]
@@ -380,11 +374,14 @@ class SketchEncoder(_Encoder):
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
         workers = numba.get_num_threads()
+        first = 0
         for column, (size, rows, minima) in enumerate(zip(self._sizes, self._rows, self._minima, strict=True)):
             grouped, starts = group_by_value(digests, codes[column], size, workers)
-            self._counts[column] += np.diff(starts)
+            counts = self._counts[first : first + size]
+            counts += np.diff(starts)
+            first += size
             value, keys = rows[:, 0], rows[:, 2]
-            stops = guess_stops(self._counts[column][value], keys, self._plan)
+            stops = guess_stops(counts[value], keys, self._plan)
             tasks = np.column_stack((starts[value], starts[value + 1], rows[:, 1:], stops))
             order, shares = _deal(_cost(tasks, minima), workers)
             low = minima[order]
@@ -421,15 +418,13 @@ class SharedKeyEncoder(_Encoder):
         super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes], num_threads)
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
-        for column, size in enumerate(self._sizes):
-            self._counts[column] += np.bincount(codes[column], minlength=size)
-        counts = np.concatenate(self._counts)
         first_row = np.cumsum([0, *self._sizes[:-1]])
-        state = self._state.reshape(counts.size, -1)
+        count_values(codes, first_row, self._counts)
+        state = self._state.reshape(self._counts.size, -1)
         for block, (first, keys) in enumerate(_cut(state.shape[1])):
             rows = state[:, first : first + keys]
             low = rows.min(axis=1)
-            stops = np.maximum(low, guess_stops(counts, keys, self._plan).astype(np.uint8))
+            stops = np.maximum(low, guess_stops(self._counts, keys, self._plan).astype(np.uint8))
             self._raise(digests, codes, first_row, stops, block, rows)
             low = rows.min(axis=1)
             while (short := low < stops).any():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .digest import digest_fixed, digest_integers, digest_strings
-from .geometric import encode_rows, encode_shared, group_by_value, hazards
+from .geometric import count_values, encode_rows, encode_shared, group_by_value, hazards
 from .phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 
 __all__ = ["warmup"]
@@ -30,6 +30,7 @@ def warmup() -> None:
     tasks = np.array([[starts[0], starts[1], 0, 1, 0, 1]])
     levels = np.ones(1, np.uint8)
     encode_rows(*key, grouped, tasks, np.array([0, 1]), *axis, levels, np.ones(1, np.uint8))
+    count_values(codes, np.array([0]), np.zeros(1, np.int64))
     encode_shared(*key, digests, codes, np.array([0]), np.ones(1, np.uint8), 0, *axis, levels.reshape(1, 1, 1))
     thresholds = phantom_thresholds(1, 1, 3)
     unsettled = np.zeros(1, np.int64)

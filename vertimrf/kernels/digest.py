@@ -27,24 +27,27 @@ LONGEST_INTEGER = 20
 
 @kernel(inline="always")
 def read64(data, at):  # type: ignore[no-untyped-def]
-    """Little-endian 64-bit word at a byte offset (compiles to one load)."""
+    """Little-endian 64-bit word at a byte offset [uint64: a signed one might count from the end, and cost eight loads]."""
     return (
         U64(data[at])
-        | (U64(data[at + 1]) << U64(8))
-        | (U64(data[at + 2]) << U64(16))
-        | (U64(data[at + 3]) << U64(24))
-        | (U64(data[at + 4]) << U64(32))
-        | (U64(data[at + 5]) << U64(40))
-        | (U64(data[at + 6]) << U64(48))
-        | (U64(data[at + 7]) << U64(56))
+        | (U64(data[at + U64(1)]) << U64(8))
+        | (U64(data[at + U64(2)]) << U64(16))
+        | (U64(data[at + U64(3)]) << U64(24))
+        | (U64(data[at + U64(4)]) << U64(32))
+        | (U64(data[at + U64(5)]) << U64(40))
+        | (U64(data[at + U64(6)]) << U64(48))
+        | (U64(data[at + U64(7)]) << U64(56))
     )
 
 
 @kernel(inline="always")
 def read32(data, at):  # type: ignore[no-untyped-def]
-    """Little-endian 32-bit word at a byte offset."""
+    """Little-endian 32-bit word at a byte offset [uint64]."""
     return (
-        U64(data[at]) | (U64(data[at + 1]) << U64(8)) | (U64(data[at + 2]) << U64(16)) | (U64(data[at + 3]) << U64(24))
+        U64(data[at])
+        | (U64(data[at + U64(1)]) << U64(8))
+        | (U64(data[at + U64(2)]) << U64(16))
+        | (U64(data[at + U64(3)]) << U64(24))
     )
 
 
@@ -62,33 +65,33 @@ def merge(h, accumulator):  # type: ignore[no-untyped-def]
 
 @kernel
 def xxh64(data, at, end):  # type: ignore[no-untyped-def]
-    """xxHash64 of ``data[at:end]`` [uint8], seed 0."""
-    length = U64(end - at)
-    if end - at >= 32:
+    """xxHash64 of ``data[at:end]`` [uint8; offsets uint64], seed 0."""
+    length = end - at
+    if length >= U64(32):
         a = P1 + P2
         b = P2
         c = U64(0)
         d = U64(0) - P1
-        while end - at >= 32:
+        while end - at >= U64(32):
             a = mix(a, read64(data, at))
-            b = mix(b, read64(data, at + 8))
-            c = mix(c, read64(data, at + 16))
-            d = mix(d, read64(data, at + 24))
-            at += 32
+            b = mix(b, read64(data, at + U64(8)))
+            c = mix(c, read64(data, at + U64(16)))
+            d = mix(d, read64(data, at + U64(24)))
+            at += U64(32)
         h = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)
         h = merge(merge(merge(merge(h, a), b), c), d)
     else:
         h = P5
     h = h + length
-    while end - at >= 8:
+    while end - at >= U64(8):
         h = rotate(h ^ mix(U64(0), read64(data, at)), 27) * P1 + P4
-        at += 8
-    if end - at >= 4:
+        at += U64(8)
+    if end - at >= U64(4):
         h = rotate(h ^ (read32(data, at) * P1), 23) * P2 + P3
-        at += 4
+        at += U64(4)
     while at < end:
         h = rotate(h ^ (U64(data[at]) * P5), 11) * P1
-        at += 1
+        at += U64(1)
     h = (h ^ (h >> U64(33))) * P2
     h = (h ^ (h >> U64(29))) * P3
     return h ^ (h >> U64(32))
@@ -101,7 +104,7 @@ def _strings(offsets, data, out):  # type: ignore[no-untyped-def]
         begin = np.int64(offsets[i])
         end = np.int64(offsets[i + 1])
         if 0 <= begin <= end <= data.size:
-            out[i] = xxh64(data, begin, end)
+            out[i] = xxh64(data, U64(begin), U64(end))
         else:
             bad += 1
     return bad
@@ -134,7 +137,7 @@ def _integers(magnitudes, signed, slices, out):  # type: ignore[no-untyped-def]
             if negative:
                 magnitude = U64(0) - magnitude
             begin = _write_decimal(magnitude, negative, text)
-            out[i] = xxh64(text, begin, np.int64(LONGEST_INTEGER))
+            out[i] = xxh64(text, U64(begin), U64(LONGEST_INTEGER))
 
 
 @parallel_kernel
@@ -145,7 +148,7 @@ def _fixed_bytes(rows, out):  # type: ignore[no-untyped-def]
         end = (i + 1) * width
         while end > i * width and flat[end - 1] == 0:
             end -= 1
-        out[i] = xxh64(flat, i * width, end)
+        out[i] = xxh64(flat, U64(i * width), U64(end))
 
 
 @kernel
@@ -184,7 +187,7 @@ def _fixed_points(rows, slices, out):  # type: ignore[no-untyped-def]
     for s in prange(slices):
         text = np.empty(4 * width, np.uint8)
         for i in range(n * s // slices, n * (s + 1) // slices):
-            out[i] = xxh64(text, np.int64(0), _write_utf8(rows[i], text))
+            out[i] = xxh64(text, U64(0), U64(_write_utf8(rows[i], text)))
 
 
 def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:

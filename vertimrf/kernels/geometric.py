@@ -28,7 +28,7 @@ from numba import prange
 from .jit import kernel, parallel_kernel
 from .prf import fill_words, tail
 
-__all__ = ["encode_rows", "encode_shared", "group_by_value", "hazards"]
+__all__ = ["count_values", "encode_rows", "encode_shared", "group_by_value", "hazards"]
 
 # Records per tile: the work arrays of a tile stay in the first-level cache.
 TILE = 512
@@ -98,6 +98,20 @@ def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def
             grouped[into[v]] = digests[i]
             into[v] += 1
     return grouped, starts
+
+
+@parallel_kernel
+def count_values(codes, first_row, counts):  # type: ignore[no-untyped-def]
+    """Add to ``counts`` how many records hold each value.
+
+    Args:
+        codes: [shape=(d, n), uint16].
+        first_row: row of each attribute's value 0 [shape=(d,), int64].
+        counts: per row [shape=(r,), int64], updated.
+    """
+    for j in prange(first_row.size):
+        for i in range(codes.shape[1]):
+            counts[first_row[j] + codes[j, i]] += 1
 
 
 @kernel

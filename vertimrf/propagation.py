@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numba
@@ -61,6 +62,17 @@ class _Split:
     inner: Attributes
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """Passes that may run at once: first, one past the last, whether several threads pay, cells of passes and blocks."""
+
+    first: int
+    last: int
+    wide: bool
+    cells: tuple[int, ...]
+    block_cells: tuple[int, ...]
+
+
 class Propagation:
     """Calibrates a product of factors on a junction tree.
 
@@ -103,16 +115,43 @@ class Propagation:
                     separator = _cells(self._separators[c], sizes)
                     program.add(stored(tree.cliques[c]), reads, writes, role, int(self._up[c]), separator, links)
             program.end_stage()
-        self._program = (*program.arrays(), int(self.offsets[-1]), tables)
+        self._program = program.arrays()
+        self._stages = tuple(program.stages)
+        self._logs = np.zeros(len(program.passes))
+        self._tables = tables
         self.memory = _aligned(program.memory)
         self.memory[:tables] = 1.0
-        self._parallel = any(program.wide)
+        self._pool: ThreadPoolExecutor | None = None
 
     def run(self) -> float:
-        """Calibrate: factors to their marginals, each summing to 1; returns the log of the normaliser."""
-        parallel = self._parallel and numba.get_num_threads() > 1
-        function = kernels.propagate_parallel if parallel else kernels.propagate
-        return float(function(*self._program, self.memory))
+        """Calibrate: factors to their marginals, each summing to 1; returns the log of the normaliser.
+
+        Large stages use as many threads as Numba is set to. They are threads of Python that wait without spinning: on a busy
+        machine Numba's own parallel loops were twenty times slower than one thread.
+        """
+        count = numba.get_num_threads()
+        kernels.clear(self.memory, int(self.offsets[-1]), self._tables)
+        if count == 1 or not any(stage.wide for stage in self._stages):
+            kernels.run_passes(0, len(self._logs), *self._program, self.memory, self._logs)
+        else:
+            for stage in self._stages:
+                if stage.wide:
+                    self._run_wide(stage, count)
+                else:
+                    kernels.run_passes(stage.first, stage.last, *self._program, self.memory, self._logs)
+        return float(self._logs.sum())
+
+    def _run_wide(self, stage: _Stage, count: int) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(count)
+        passes, levels, groups, terms, maps, _, blocks = self._program
+        whole = (*self._program, self.memory, self._logs)
+        some = (passes, levels, groups, terms, maps, self.memory)
+        _share(self._pool, count, stage.cells, lambda i, j: kernels.prepare_passes(stage.first + i, stage.first + j, *some))
+        first = passes[stage.first, kernels.P_BLOCK0]
+        rest = (passes, levels, groups, maps, blocks, self.memory)
+        _share(self._pool, count, stage.block_cells, lambda i, j: kernels.run_blocks(first + i, first + j, *rest))
+        _share(self._pool, count, stage.cells, lambda i, j: kernels.finish_passes(stage.first + i, stage.first + j, *whole))
 
     def belief(self, clique: int) -> Array:
         """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique, float64]."""
@@ -134,8 +173,7 @@ class Propagation:
     @property
     def bytes(self) -> int:
         """Memory held by the layout, the tables and the scratch space."""
-        arrays = [a for a in self._program if isinstance(a, np.ndarray)]
-        return sum(a.nbytes for a in (*arrays, self.memory))
+        return sum(a.nbytes for a in (*self._program, self.memory))
 
     def _tables_of(self, role: int, c: int) -> tuple[list[_Table], list[_Table]]:
         """What a pass reads and writes."""
@@ -150,6 +188,17 @@ class Propagation:
         writes = [_Table(self.factors[f], self.marginals + int(self.offsets[f]), normalised=True) for f in own]
         writes += [_Table(self._separators[k], int(self._down[k])) for k in children]
         return reads, writes
+
+
+def _share(pool: ThreadPoolExecutor, count: int, weights: Sequence[int], work: Callable[[int, int], None]) -> None:
+    """Do items 0 .. n in at most ``count`` parts of about equal weight, one on this thread."""
+    done = np.cumsum(weights)
+    cuts = sorted({0, *(int(i) for i in np.searchsorted(done, done[-1] * np.arange(1, count) / count)), len(weights)})
+    parts = list(itertools.pairwise(cuts))
+    waiting = [pool.submit(work, *part) for part in parts[1:]]
+    work(*parts[0])
+    for future in waiting:
+        future.result()
 
 
 def _schedule(tree: JunctionTree) -> list[tuple[int, list[int]]]:
@@ -345,12 +394,10 @@ class _Program:
     terms: list[list[int]] = field(default_factory=list)
     children: list[list[int]] = field(default_factory=list)
     blocks: list[list[int]] = field(default_factory=list)
-    stages: list[int] = field(default_factory=lambda: [0])
-    wide: list[bool] = field(default_factory=list)
+    stages: list[_Stage] = field(default_factory=list)
     maps: list[npt.NDArray[np.int32]] = field(default_factory=list)
     map_cells: int = 0
     known_maps: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
-    stage_cells: int = 0
 
     def arrays(self) -> tuple[npt.NDArray, ...]:
         """Everything that comes before the tables in the kernels' arguments."""
@@ -359,8 +406,6 @@ class _Program:
             return np.array(rows, np.int64).reshape(len(rows), columns)
 
         return (
-            np.array(self.stages, np.int64),
-            np.array(self.wide, np.bool_),
             table(self.passes, kernels.P_COLUMNS),
             table(self.levels, kernels.L_COLUMNS),
             table(self.groups, kernels.G_COLUMNS),
@@ -372,10 +417,15 @@ class _Program:
 
     def end_stage(self) -> None:
         """What was added since the last call may run at once."""
-        if len(self.passes) > self.stages[-1]:
-            self.stages.append(len(self.passes))
-            self.wide.append(self.stage_cells >= PARALLEL_CELLS)
-        self.stage_cells = 0
+        first = self.stages[-1].last if self.stages else 0
+        if len(self.passes) > first:
+            rows = self.passes[first:]
+            blocks = self.blocks[rows[0][kernels.P_BLOCK0] : rows[-1][kernels.P_BLOCK1]]
+            cells = tuple(row[kernels.P_ROWS] * row[kernels.P_INNER] for row in rows)
+            block_cells = tuple(
+                (b[kernels.B_LAST] - b[kernels.B_FIRST]) * self.passes[b[kernels.B_PASS]][kernels.P_INNER] for b in blocks
+            )
+            self.stages.append(_Stage(first, len(self.passes), sum(cells) >= PARALLEL_CELLS, cells, block_cells))
 
     def add(
         self,
@@ -411,7 +461,6 @@ class _Program:
         row[kernels.P_BLOCK0] = len(self.blocks)
         self._add_blocks(walk, self.groups[row[kernels.P_GROUP0] :], sums)
         row[kernels.P_BLOCK1] = len(self.blocks)
-        self.stage_cells += walk.rows * walk.width
         self.passes.append(row)
 
     def _add_groups(self, walk: _Walk) -> tuple[dict[int, tuple[int, int]], int]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
-from .jit import kernel, parallel_kernel, threads
+from .jit import kernel, threads
 
 __all__ = ["all_pairs", "contingency"]
 
@@ -126,14 +126,16 @@ def _count(codes: npt.NDArray[np.uint16], shape: tuple[int, ...], attributes: Se
     records = codes.shape[1]
     parts = min(numba.get_num_threads(), records // max(SHARE, 4 * cells))
     if parts <= 1:
-        counts: Counts = _count_serial(codes, chosen, strides, cells, 0, records)
-    else:
-        counts = _count_parallel(codes, chosen, strides, cells, parts)
-    return counts
+        counts: Counts = _count_records(codes, chosen, strides, cells, 0, records)
+        return counts
+    cuts = [records * i // parts for i in range(parts + 1)]
+    with ThreadPoolExecutor(parts) as pool:
+        shares = pool.map(lambda i: _count_records(codes, chosen, strides, cells, cuts[i], cuts[i + 1]), range(parts))
+        return np.sum(list(shares), axis=0, dtype=np.int64)
 
 
 @kernel
-def _count_serial(codes, attributes, strides, cells, begin, end):  # type: ignore[no-untyped-def]
+def _count_records(codes, attributes, strides, cells, begin, end):  # type: ignore[no-untyped-def]
     # Two tables in turns: neighbouring records are often equal, and one counter would serialise on its store. Both are
     # 32 bits wide, which a run of fewer than 2^32 records cannot overflow.
     counts = np.zeros((2, cells), np.uint32)
@@ -159,16 +161,3 @@ def _count_serial(codes, attributes, strides, cells, begin, end):  # type: ignor
         out[i] = np.int64(even[i]) + np.int64(odd[i])
     return out
 
-
-@parallel_kernel
-def _count_parallel(codes, attributes, strides, cells, parts):  # type: ignore[no-untyped-def]
-    records = codes.shape[1]
-    counts = np.empty((parts, cells), np.int64)
-    for p in prange(parts):
-        counts[p] = _count_serial(
-            codes, attributes, strides, cells, records * p // parts, records * (p + 1) // parts
-        )
-    out = counts[0].copy()
-    for p in range(1, parts):
-        out += counts[p]
-    return out

@@ -27,11 +27,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import prange
 
-from .jit import kernel, parallel_kernel
+from .jit import kernel
 
-__all__ = ["expected_counts", "potentials", "propagate", "propagate_parallel"]
+__all__ = ["clear", "expected_counts", "finish_passes", "potentials", "prepare_passes", "run_blocks", "run_passes"]
 
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows; they are
 # filled in by vertimrf.propagation. Pairs ending in 0 and 1 are a first index and one past the last.
@@ -438,62 +437,49 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
 
 
 @kernel
-def _run_pass(info, levels, groups, terms, maps, children, blocks, memory):  # type: ignore[no-untyped-def]
-    _prepare(info, levels, groups, terms, maps, memory)
-    for b in range(info[P_BLOCK0], info[P_BLOCK1]):
-        _run_block(info, blocks[b], levels, groups, maps, memory)
-    return _finish(info, levels, groups, terms, maps, children, blocks, memory)
+def clear(memory, begin, end):  # type: ignore[no-untyped-def]
+    """Set the cells begin .. end of ``memory`` to 0: messages and marginals, before a propagation."""
+    _fill(memory, begin, end - begin, 0.0)
 
 
 @kernel
-def propagate(  # type: ignore[no-untyped-def]
-    stages, wide, passes, levels, groups, terms, maps, children, blocks, written, tables, memory
-):
-    """Run all passes: collect towards the roots, then distribute; on one thread.
+def run_passes(p0, p1, passes, levels, groups, terms, maps, children, blocks, memory, logs):  # type: ignore[no-untyped-def]
+    """Run passes p0 .. p1 one after the other.
 
     Args:
-        stages: first pass of each stage [shape=(stages + 1,)]; the passes of a stage are independent.
-        wide: which stages are worth several threads [shape=(stages,), bool].
+        p0, p1: first pass, and one past the last.
         passes, levels, groups, terms, children, blocks: the program [int64; columns as named above].
         maps: index maps [int32].
-        written: first cell of the tables that is written.
-        tables: cells of the tables.
         memory: factors, messages up, messages down and marginals of the factors, then scratch space [float64].
-
-    Returns:
-        The log of the sum over all cells of the product of the factors; NaN when that is 0 or not finite.
+        logs: log of each pass's scale, written [float64]; NaN when a product is 0 everywhere or not finite. Over all
+            passes they sum to the log of the sum over all cells of the product of the factors.
     """
-    _fill(memory, written, tables - written, 0.0)
-    log_total = 0.0
-    for p in range(passes.shape[0]):
-        log_total += _run_pass(passes[p], levels, groups, terms, maps, children, blocks, memory)
-    return log_total
+    for p in range(p0, p1):
+        _prepare(passes[p], levels, groups, terms, maps, memory)
+        for b in range(passes[p, P_BLOCK0], passes[p, P_BLOCK1]):
+            _run_block(passes[p], blocks[b], levels, groups, maps, memory)
+        logs[p] = _finish(passes[p], levels, groups, terms, maps, children, blocks, memory)
 
 
-@parallel_kernel
-def propagate_parallel(  # type: ignore[no-untyped-def]
-    stages, wide, passes, levels, groups, terms, maps, children, blocks, written, tables, memory
-):
-    """As :func:`propagate`, the passes of a wide stage and their blocks on several threads; the same bits."""
-    _fill(memory, written, tables - written, 0.0)
-    log_total = 0.0
-    for s in range(stages.size - 1):
-        begin = stages[s]
-        end = stages[s + 1]
-        logs = np.empty(end - begin)
-        if not wide[s]:
-            for p in range(begin, end):
-                logs[p - begin] = _run_pass(passes[p], levels, groups, terms, maps, children, blocks, memory)
-        else:
-            for p in prange(begin, end):
-                _prepare(passes[p], levels, groups, terms, maps, memory)
-            for b in prange(passes[begin, P_BLOCK0], passes[end - 1, P_BLOCK1]):
-                _run_block(passes[blocks[b, B_PASS]], blocks[b], levels, groups, maps, memory)
-            for p in prange(begin, end):
-                logs[p - begin] = _finish(passes[p], levels, groups, terms, maps, children, blocks, memory)
-        for i in range(end - begin):
-            log_total += logs[i]
-    return log_total
+@kernel
+def prepare_passes(p0, p1, passes, levels, groups, terms, maps, memory):  # type: ignore[no-untyped-def]
+    """First part of :func:`run_passes`; passes of one stage may be prepared at once."""
+    for p in range(p0, p1):
+        _prepare(passes[p], levels, groups, terms, maps, memory)
+
+
+@kernel
+def run_blocks(b0, b1, passes, levels, groups, maps, blocks, memory):  # type: ignore[no-untyped-def]
+    """Second part: blocks b0 .. b1, which may run at once."""
+    for b in range(b0, b1):
+        _run_block(passes[blocks[b, B_PASS]], blocks[b], levels, groups, maps, memory)
+
+
+@kernel
+def finish_passes(p0, p1, passes, levels, groups, terms, maps, children, blocks, memory, logs):  # type: ignore[no-untyped-def]
+    """Last part; passes of one stage may be finished at once."""
+    for p in range(p0, p1):
+        logs[p] = _finish(passes[p], levels, groups, terms, maps, children, blocks, memory)
 
 
 @kernel

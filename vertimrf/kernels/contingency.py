@@ -131,7 +131,8 @@ def _count(codes: npt.NDArray[np.uint16], shape: tuple[int, ...], attributes: Se
     cuts = [records * i // parts for i in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
         shares = pool.map(lambda i: _count_records(codes, chosen, strides, cells, cuts[i], cuts[i + 1]), range(parts))
-        return np.sum(list(shares), axis=0, dtype=np.int64)
+        counts = np.sum(list(shares), axis=0, dtype=np.int64)
+    return counts
 
 
 @kernel

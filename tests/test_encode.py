@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -451,3 +452,58 @@ def test_damaged_states_are_refused(make: Make) -> None:
             encoder.merge_state(bad)
     with pytest.raises(MessageError, match="damaged"):
         encoder.merge_state(state[:-1] + b"\xff")
+
+
+STREAM = """
+import resource, sys
+import numpy as np
+import pyarrow.parquet as pq
+from vertimrf.encode import ScheduledPair, SketchEncoder, SketchPlan, record_digests
+from vertimrf.kernels import warmup
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+warmup()
+plan = SketchPlan(6326, 9, 20, tuple(ScheduledPair(a, b, 8192, 8, 8) for a in range(4) for b in range(4, 8)))
+encoder = SketchEncoder(plan, (0, 1, 2, 3), bytes(32))
+before = peak()
+for batch in pq.ParquetFile(sys.argv[1]).iter_batches(500_000):
+    codes = np.stack([batch[f"a{j}"].to_numpy() for j in range(4)])
+    encoder.update(record_digests(batch["id"].to_numpy()), codes)
+tables = encoder.result()
+print(peak() - before, sum(t.size for t in tables), min(int(t.min()) for t in tables))
+"""
+
+
+@pytest.mark.slow
+def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "large.parquet"
+    schema = pa.schema([("id", pa.int64()), *((f"a{j}", pa.uint8()) for j in range(4))])
+    rng = np.random.default_rng(33)
+    with pq.ParquetWriter(path, schema) as writer:
+        for part in range(10):
+            columns = {"id": np.arange(part * 10**6, (part + 1) * 10**6)}
+            columns |= {f"a{j}": rng.integers(0, 8, 10**6, dtype=np.uint8) for j in range(4)}
+            writer.write_table(pa.table(columns, schema=schema))
+    run = subprocess.run([sys.executable, "-c", STREAM, str(path)], capture_output=True, text=True, check=True)
+    grown, published, lowest = map(int, run.stdout.split())
+    assert grown < 2**30 + published
+    # 1.25 million records a value: a level below 13 has probability 1e-66.
+    assert lowest >= 13
+
+
+@pytest.mark.slow
+def test_levels_are_the_same_without_vector_instructions(tmp_path: Path) -> None:
+    """Another processor, as far as one machine can tell: the golden file must hold for baseline x86-64 or Arm code too."""
+    golden = Path(__file__).parent / "test_golden_encode.py"
+    environment = {
+        **os.environ,
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    subprocess.run([sys.executable, "-m", "pytest", "-q", str(golden)], env=environment, check=True)

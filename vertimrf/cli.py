@@ -62,6 +62,16 @@ def _write_json(path: str | None, data: Any) -> None:
         write_text(path, json.dumps(data, indent=1) + "\n")
 
 
+def _say_so(plan: Any, *paths: str | None) -> None:
+    """Beside every file that a run of the published encoder writes, say that its claim of privacy does not hold."""
+    from .files import write_text
+
+    if plan.encoder == "published":
+        for path in paths:
+            if path not in (None, "-"):
+                write_text(f"{path}.not-private.txt", "".join(f"NOT PRIVATE: {reason}.\n" for reason in plan.reasons))
+
+
 def _load_schema(path: str | None) -> Any:
     from .schema import Schema
 
@@ -76,7 +86,8 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
-@click.option("--encoder", default="paired", help="How cross-party information is encoded.")
+@click.option("--encoder", default="paired", help="paired, or published to reproduce the paper (not private).")
+@click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=int, help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
 @click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
@@ -92,6 +103,7 @@ def synthesize(
     delta: float | None,
     expected_records: int | None,
     encoder: str,
+    claim_as_published: bool,
     rows: int | None,
     seed: int | None,
     tau: int,
@@ -116,6 +128,7 @@ def synthesize(
         delta=delta,
         expected_records=expected_records,
         encoder=encoder,
+        claim_as_published=claim_as_published,
         rows=rows,
         seed=seed,
         tau=tau,
@@ -126,6 +139,7 @@ def synthesize(
         click.echo(f"Warning: {warning}", err=True)
     write_table(trial.table, out)
     _write_json(json_file, trial.to_json())
+    _say_so(trial.result.plan, out)
     if json_file != "-":
         click.echo(trial.ledger.table())
         click.echo(f"{trial.result.codes.shape[1]:,} synthetic rows written to {out}.")
@@ -195,6 +209,8 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
 @click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
+@click.option("--encoder", default="paired", help="paired, or published to reproduce the paper (not private).")
+@click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
     schema_file: str,
@@ -203,6 +219,8 @@ def plan(
     expected_records: int,
     tau: int,
     split: str | None,
+    encoder: str,
+    claim_as_published: bool,
     out: str,
 ) -> None:
     """Agree on everything public before any data is touched."""
@@ -215,9 +233,17 @@ def plan(
     if split is not None:
         loaded = loaded.split(_numbers(split, "--split"))
     made = make_plan(
-        loaded, epsilon=epsilon, delta=delta, expected_records=expected_records, tau=tau, nonce=os.urandom(16).hex()
+        loaded,
+        epsilon=epsilon,
+        delta=delta,
+        expected_records=expected_records,
+        tau=tau,
+        encoder=encoder,
+        claim_as_published=claim_as_published,
+        nonce=os.urandom(16).hex(),
     )
     made.save(out)
+    _say_so(made, out)
     click.echo(made.summary())
     click.echo(made.ledger().table())
 
@@ -337,10 +363,18 @@ def join(envelopes: str, key: str, secret_file: str) -> None:
 @click.option("--name", required=True, help="Which party of the plan this is.")
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
+@click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
 @click.option("--threads", type=int, help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
 def party(
-    table: str, plan_file: str, name: str, secret_file: str, id_column: str, threads: int | None, out: str
+    table: str,
+    plan_file: str,
+    name: str,
+    secret_file: str,
+    id_column: str,
+    claim_as_published: bool,
+    threads: int | None,
+    out: str,
 ) -> None:
     """A data holder: encode one table into the one message that leaves it."""
     from .party import Party
@@ -355,6 +389,11 @@ def party(
             "both; send the first, or make a new plan."
         )
     agreed = Plan.load(plan_file)
+    if agreed.encoder == "published" and not claim_as_published:
+        raise PlanError(
+            f"{plan_file} asks for the published encoder, which gives complete records away; refuse it, or reproduce the paper "
+            "with --claim-as-published."
+        )
     who = Party(agreed, name, Secret.load(secret_file))
     attributes = tuple(agreed.schema.attributes[i] for i in agreed.schema.party_attributes(name))
     progress = _progress()
@@ -362,6 +401,7 @@ def party(
     records = encode_table(read_arrow(table), id_column, attributes, name=table)
     progress("encoding")
     size = who.run(records, threads).save(out, agreed)
+    _say_so(agreed, out)
     click.echo(f"{out} written, {size:,} bytes.")
 
 
@@ -401,6 +441,7 @@ def server(
     if model_file is not None:
         result.model.save(model_file)
     _write_json(json_file, result.to_json())
+    _say_so(agreed, out, model_file)
     if json_file != "-":
         click.echo(result.ledger.table())
         click.echo(f"{result.codes.shape[1]:,} synthetic rows written to {out}.")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .encode import SketchPlan
+from .encode import SharedKeyPlan, SketchPlan
 from .errors import MessageError
 from .kernels.carest import joint_histograms, solve_intersections
 from .kernels.jit import threads
 from .measurement import Measurement
 
-__all__ = ["Side", "estimate_pair", "r_score"]
+__all__ = ["Side", "estimate_pair", "published_estimate", "r_score"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,45 @@ def estimate_pair(
         sigma=errors,
         source="sketches",
     )
+
+
+def published_estimate(plan: SharedKeyPlan, left: Side, right: Side, total: float) -> Measurement:
+    """CarEst of the published encoder (VertiMRF, Algorithm 4, for pairs): total less the union of the other values' records.
+
+    The paper averages the levels; what estimates a count is the harmonic mean of 2^level with HyperLogLog's bias constant.
+
+    Args:
+        plan: the sketches' phantoms, floor, ceiling and keys.
+        left, right: the two sides, in schema order; their ``sizes`` are not used.
+        total: estimated number of records.
+
+    Returns:
+        A measurement of the two attributes; values are not negative.
+    """
+    others = [_highest_of_others(side.levels) for side in (left, right)]
+    constant = 0.7213 / (1 + 1.079 / plan.keys)
+    shrunk = np.exp2(-np.arange(256.0))
+    seen = np.empty((len(others[0]), len(others[1])))
+    for v, row in enumerate(others[0]):
+        seen[v] = constant * plan.keys / shrunk[np.maximum(row, others[1])].sum(axis=1)
+    phantoms = plan.phantoms * sum(len(rows) - 1 for rows in others)
+    return Measurement(
+        attributes=(left.attribute, right.attribute),
+        bins=(left.bins, right.bins),
+        values=np.maximum(total - (seen - phantoms), 0.0),
+        sigma=1.04 / np.sqrt(plan.keys) * seen,
+        source="published sketches",
+    )
+
+
+def _highest_of_others(levels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Per value and key, the highest level of all other values; 0 where there is none [shape=(values, keys), uint8]."""
+    if len(levels) == 1:
+        return np.zeros_like(levels)
+    second, first = np.partition(levels, -2, axis=0)[-2:]
+    highest = np.broadcast_to(first, levels.shape).copy()
+    np.put_along_axis(highest, levels.argmax(axis=0)[None], second[None], axis=0)
+    return highest
 
 
 def r_score(measurement: Measurement, margins: Sequence[npt.NDArray[np.float64]], total: float) -> float:

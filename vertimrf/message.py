@@ -64,6 +64,7 @@ class Message:
             "plan": self.plan_digest.hex(),
             "party": self.party,
             "private": self.private,
+            "reasons": list(plan.reasons),
             "count": self.count,
             "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma} for m in self.marginals],
             "edges": [list(edge) for edge in self.edges],
@@ -134,16 +135,12 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         bins.append(array)
     sketches: list[npt.NDArray[np.uint8]] = []
     if plan.sketch is not None:
-        owned = set(plan.party_groups(party))
-        for pair in plan.sketch.pairs:
-            for group_index, count in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                if group_index not in owned:
-                    continue
-                packed = _array(arrays, f"sketch{len(sketches)}", np.uint8, ((count * pair.keys + 1) // 2,))
-                levels = _unpack(packed, (count, pair.keys), plan.sketch.floor)
-                if levels.max(initial=0) > plan.sketch.ceiling:
-                    raise MessageError(f"sketch {len(sketches)} has a level above the ceiling {plan.sketch.ceiling}.")
-                sketches.append(levels)
+        for shape in plan.sketch_shapes(party):
+            packed = _array(arrays, f"sketch{len(sketches)}", np.uint8, ((shape[0] * shape[1] + 1) // 2,))
+            levels = _unpack(packed, shape, plan.sketch.floor)
+            if levels.max(initial=0) > plan.sketch.ceiling:
+                raise MessageError(f"sketch {len(sketches)} has a level above the ceiling {plan.sketch.ceiling}.")
+            sketches.append(levels)
     count = header["count"]
     if (count is None) != (party != 0) or not (count is None or isinstance(count, int)):
         raise MessageError("the first party, and it alone, states a record count.")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .binning import choose_bins
-from .encode import SketchEncoder, SketchPlan
+from .encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
 from .errors import PlanError, TableError
 from .local_model import LocalRelease, release_local_model
 from .message import LocalMarginal, Message
@@ -110,7 +110,11 @@ class Party:
         return tuple(maps)
 
     def _encode(
-        self, table: Table, bins: tuple[npt.NDArray[np.int64], ...], sketch: SketchPlan, num_threads: int | None
+        self,
+        table: Table,
+        bins: tuple[npt.NDArray[np.int64], ...],
+        sketch: SketchPlan | SharedKeyPlan,
+        num_threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], ...]:
         plan = self._plan
         groups = plan.party_groups(self._index)
@@ -119,7 +123,11 @@ class Party:
             local = self._attributes.index(plan.groups[index].attribute)
             rows[row] = mapping.astype(np.uint16)[table.codes[local]]
         key = derive(self._secret, plan.digest(), purpose="sketches")
-        encoder = SketchEncoder(sketch, groups, key, num_threads=num_threads)
+        encoder: SketchEncoder | SharedKeyEncoder
+        if isinstance(sketch, SharedKeyPlan):
+            encoder = SharedKeyEncoder(sketch, groups, key, num_threads=num_threads)
+        else:
+            encoder = SketchEncoder(sketch, groups, key, num_threads=num_threads)
         encoder.update(table.digests, rows)
         return encoder.result(self._noise.random_bytes)
 

@@ -11,18 +11,20 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .encode import ScheduledPair, SketchPlan
+from .encode import ScheduledPair, SharedKeyPlan, SketchPlan
 from .errors import PlanError
 from .files import write_text
 from .privacy.accountant import calibrate
+from .privacy.accountant import epsilon as composed_epsilon
 from .privacy.events import Event, GaussianEvent, SelectionEvent, SketchEvent
 from .privacy.ledger import Ledger, LedgerEntry
+from .privacy.published import claimed_floor, claimed_phantoms
 from .schema import Schema
 
 __all__ = ["Group", "LocalPlan", "Plan", "Shares", "make_plan"]
@@ -45,6 +47,12 @@ WHOLE_ONE_WAY = 0.2
 # Bounds on log2 of the number of keys: fewer save nothing, more cost encoding time and message bytes.
 FEWEST_KEYS = 20
 MOST_KEYS = 22
+
+
+# The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
+PUBLISHED_KEYS = 2000
+PUBLISHED_BINS = 8
+PUBLISHED_LEVELS = 15
 
 
 @dataclass(frozen=True)
@@ -116,11 +124,12 @@ class Plan:
         epsilon, delta: the target of the whole run, add/remove one record.
         expected_records: public order of magnitude of the table.
         tau: limit on the cells of a clique of the global model.
-        encoder: "paired" (scheduled pairs), the only one that the target covers.
+        encoder: "paired" (scheduled pairs), the only one that the target covers; or "published", for reproduction: half of
+            (epsilon, delta) is what the paper claims for its sketches, and the ledger says what they really cost.
         count_sigma: noise of the record count that the first party releases.
         local: one LocalPlan per party.
         groups: what sketches publish; ``sketch.pairs`` index into it.
-        sketch: phantoms, floor, ceiling and key schedule; None without a sketch share, or with one party.
+        sketch: phantoms, floor, ceiling and key schedule, or shared keys; None without a sketch share, or with one party.
         prior: ledger entries spent to make this plan.
         nonce: random public text: two runs over the same table never share hashes.
     """
@@ -134,7 +143,7 @@ class Plan:
     count_sigma: float
     local: tuple[LocalPlan, ...]
     groups: tuple[Group, ...]
-    sketch: SketchPlan | None
+    sketch: SketchPlan | SharedKeyPlan | None
     nonce: str
     prior: tuple[LedgerEntry, ...] = field(default=())
 
@@ -160,23 +169,66 @@ class Plan:
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
         if self.sketch is not None:
-            event = sketch_event(self.sketch)
-            out.append(
-                LedgerEntry(
-                    event,
-                    "all parties",
-                    f"sketches of {len(self.sketch.pairs)} cross-party pairs under {event.keys} keys",
-                    f"{event.phantoms} phantoms, levels {event.floor} to {event.ceiling}",
-                )
-            )
+            out.append(self._sketch_entry(self.sketch))
+        return tuple(out)
+
+    def _sketch_entry(self, sketch: SketchPlan | SharedKeyPlan) -> LedgerEntry:
+        event = sketch_event(sketch)
+        noise = f"{event.phantoms} phantoms, levels {event.floor} to {event.ceiling}"
+        if isinstance(sketch, SharedKeyPlan):
+            exact = composed_epsilon([event], self.delta / 2).epsilon
+            released = f"sketches of {len(sketch.sizes)} attributes, all under the same {sketch.keys} keys"
+            noise += f"; claimed epsilon {self.epsilon / 2:g}, exactly {exact:.1f}, at delta {self.delta / 2:.3g}"
+        else:
+            released = f"sketches of {len(sketch.pairs)} cross-party pairs under {event.keys} keys"
+        return LedgerEntry(event, "all parties", released, noise)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why what this plan yields is not private, whatever its target says; empty when it is."""
+        out = []
+        if not self.schema.public:
+            out.append("the schema was inferred from the data")
+        if isinstance(self.sketch, SharedKeyPlan):
+            out.append("claim as published, which does not hold: sketches under shared keys give complete records away")
         return tuple(out)
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
-        ledger = Ledger(self.entries(), self.delta)
-        if not self.schema.public:
-            return ledger.not_private("the schema was inferred from the data")
-        return ledger
+        return Ledger(self.entries(), self.delta, self.reasons)
+
+    def _check_target(self) -> None:
+        """Refuse a plan whose events cost more than it says."""
+        if isinstance(self.sketch, SharedKeyPlan):
+            least = claimed_phantoms(self.epsilon / 2, self.delta / 2, self.sketch.keys, len(self.sketch.sizes))
+            kept = self.sketch.phantoms >= least
+            spent, target = composed_epsilon(self._local_events(), self.delta / 2).epsilon, self.epsilon / 2
+        else:
+            kept, spent, target = True, self.ledger().epsilon, self.epsilon
+        if not kept or spent > target * (1 + 1e-6):
+            raise PlanError(
+                f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"
+                + ("" if kept else ", or has fewer phantoms than it claims")
+                + ": it was edited; make it again with `vertimrf plan`."
+            )
+
+    def _local_events(self) -> list[Event]:
+        """All events but the sketches."""
+        return [entry.event for entry in replace(self, sketch=None).entries()]
+
+    def sketch_shapes(self, party: int) -> list[tuple[int, int]]:
+        """Shape (values, keys) of every sketch table in a party's message, in publishing order."""
+        if self.sketch is None:
+            return []
+        mine = self.party_groups(party)
+        if isinstance(self.sketch, SharedKeyPlan):
+            return [(self.sketch.sizes[group], self.sketch.keys) for group in mine]
+        return [
+            (bins, pair.keys)
+            for pair in self.sketch.pairs
+            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins))
+            if group in mine
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
@@ -207,7 +259,9 @@ class Plan:
             if data["format"] != FORMAT:
                 raise PlanError(f"The plan has format {data['format']!r}; this version reads format {FORMAT}.")
             sketch = data["sketch"]
-            if sketch is not None:
+            if sketch is not None and data["encoder"] == "published":
+                sketch = SharedKeyPlan(**{**sketch, "sizes": tuple(sketch["sizes"])})
+            elif sketch is not None:
                 sketch = SketchPlan(**{**sketch, "pairs": tuple(ScheduledPair(**pair) for pair in sketch["pairs"])})
             plan = cls(
                 schema=Schema.from_json(data["schema"]),
@@ -225,11 +279,7 @@ class Plan:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"The plan is incomplete or malformed ({error}); make it again with `vertimrf plan`.") from None
-        if plan.ledger().epsilon > plan.epsilon * (1 + 1e-6):
-            raise PlanError(
-                f"The plan's events spend epsilon {plan.ledger().epsilon:.4f}, more than its target {plan.epsilon}: "
-                "it was edited; make it again with `vertimrf plan`."
-            )
+        plan._check_target()
         return plan
 
     def digest(self) -> bytes:
@@ -270,7 +320,12 @@ class Plan:
                 + f", sigma {local.round_sigma:.1f}"
             )
             lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_bytes(i) / 1e6:.1f} MB.")
-        if self.sketch is not None:
+        if isinstance(self.sketch, SharedKeyPlan):
+            lines.append(
+                f"  sketches: {self.sketch.keys:,} keys shared by all attributes, {self.sketch.phantoms:,} phantoms, levels "
+                f"{self.sketch.floor} to {self.sketch.ceiling}."
+            )
+        elif self.sketch is not None:
             keys = [pair.keys for pair in self.sketch.pairs]
             lines.append(
                 f"  sketches: {len(keys)} pairs, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} a pair), "
@@ -281,25 +336,17 @@ class Plan:
 
     def message_bytes(self, party: int) -> int:
         """Bytes of the sketches in a party's message (two levels to a byte)."""
-        if self.sketch is None:
-            return 0
-        mine = set(self.party_groups(party))
-        total = 0
-        for pair in self.sketch.pairs:
-            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                if group in mine:
-                    total += (bins * pair.keys + 1) // 2
-        return total
+        return sum((bins * keys + 1) // 2 for bins, keys in self.sketch_shapes(party))
 
 
-def sketch_event(sketch: SketchPlan) -> SketchEvent:
-    """The privacy event of all scheduled-pair sketches of a run: two attributes per key, keys independent."""
+def sketch_event(sketch: SketchPlan | SharedKeyPlan) -> SketchEvent:
+    """The privacy event of all sketches of a run, keys independent: two attributes per key, or all of them."""
     return SketchEvent(
         phantoms=sketch.phantoms,
         floor=sketch.floor,
         ceiling=sketch.ceiling,
-        keys=sum(pair.keys for pair in sketch.pairs),
-        attributes_per_key=2,
+        keys=sketch.keys if isinstance(sketch, SharedKeyPlan) else sum(pair.keys for pair in sketch.pairs),
+        attributes_per_key=len(sketch.sizes) if isinstance(sketch, SharedKeyPlan) else 2,
     )
 
 
@@ -418,6 +465,19 @@ def plan_sketch(
     return tuple(groups), SketchPlan(phantoms=phantoms, floor=floor, ceiling=ceiling, pairs=scheduled)
 
 
+def plan_published(schema: Schema, epsilon: float, delta: float, keys: int) -> tuple[tuple[Group, ...], SharedKeyPlan]:
+    """Bins and shared-key sketches for which the paper claims (epsilon, delta) (VertiMRF, Algorithms 1 and 3)."""
+    groups = tuple(Group(attribute, min(size, PUBLISHED_BINS)) for attribute, size in enumerate(schema.sizes))
+    floor = claimed_floor(epsilon, delta, keys, len(groups))
+    return groups, SharedKeyPlan(
+        phantoms=claimed_phantoms(epsilon, delta, keys, len(groups)),
+        floor=floor,
+        ceiling=floor + PUBLISHED_LEVELS,
+        keys=keys,
+        sizes=tuple(group.bins for group in groups),
+    )
+
+
 def choose_keys(epsilon: float, delta: float, share: float, records: int) -> int:
     """A power of two that makes phantoms eight times the records, where more keys stop helping.
 
@@ -438,6 +498,7 @@ def make_plan(
     delta: float | None = None,
     tau: int = 500_000,
     encoder: str = "paired",
+    claim_as_published: bool = False,
     keys: int | None = None,
     shares: Shares | None = None,
     prior: Sequence[LedgerEntry] = (),
@@ -451,8 +512,9 @@ def make_plan(
         nonce: public text, fresh for every run.
         delta: target; default 1 / expected_records.
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "paired".
-        keys: hash keys t, over all pairs; default: :func:`choose_keys`.
+        encoder: "paired", or "published" to reproduce the paper's, whose claim of privacy does not hold.
+        claim_as_published: says that you know; without it the published encoder is refused.
+        keys: hash keys t, over all pairs; default: :func:`choose_keys`, or 2000 shared ones.
         shares: budget division; default :class:`Shares`.
         prior: ledger entries already spent to make the plan.
 
@@ -470,8 +532,13 @@ def make_plan(
         raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
     if tau < 2:
         raise PlanError(f"tau must be at least 2 cells, not {tau}.")
-    if encoder != "paired":
+    if encoder not in ("paired", "published"):
         raise PlanError(f"Unknown encoder {encoder!r}; use 'paired'.")
+    if encoder == "published" and not claim_as_published:
+        raise PlanError(
+            "The published encoder does not keep the epsilon that it claims and gives complete records away; "
+            "use 'paired', or reproduce the paper with --claim-as-published."
+        )
     if not schema.attributes:
         raise PlanError("The schema has no attributes: name at least one column besides the id.")
     parties = [schema.party_attributes(name) for name, _ in schema.parties]
@@ -484,8 +551,14 @@ def make_plan(
     # global graph still takes most cross-party edges.
     largest_clique = max(int(tau / (len(parties) * mean_size)), 2)
 
+    published = encoder == "published" and crossing and shares.sketches > 0
     if keys is None:
-        keys = choose_keys(epsilon, delta, shares.sketches, expected_records)
+        keys = PUBLISHED_KEYS if published else choose_keys(epsilon, delta, shares.sketches, expected_records)
+    if published:
+        # As the paper divides it: half of (epsilon, delta) is claimed for the sketches, the other half is spent exactly.
+        rest = 1 - shares.sketches
+        shares = Shares(shares.count / rest, shares.local / rest, 0.0)
+        shared = plan_published(schema, epsilon / 2, delta / 2, keys)
 
     def plan_at(rho: float) -> Plan:
         local = tuple(
@@ -498,8 +571,10 @@ def make_plan(
             for held in parties
         )
         groups: tuple[Group, ...] = ()
-        sketch = None
-        if crossing and shares.sketches > 0:
+        sketch: SketchPlan | SharedKeyPlan | None = None
+        if published:
+            groups, sketch = shared
+        elif crossing and shares.sketches > 0:
             groups, sketch = plan_sketch(schema, rho * shares.sketches, expected_records, keys)
         return Plan(
             schema=schema,
@@ -519,4 +594,6 @@ def make_plan(
     def events_at(rho: float) -> list[Event]:
         return [entry.event for entry in plan_at(rho).entries()]
 
+    if published:
+        return plan_at(calibrate(lambda rho: plan_at(rho)._local_events(), epsilon / 2, delta / 2))
     return plan_at(calibrate(events_at, epsilon, delta))

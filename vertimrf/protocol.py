@@ -128,6 +128,7 @@ def synthesize(
     delta: float | None = None,
     expected_records: int | None = None,
     encoder: str = "paired",
+    claim_as_published: bool = False,
     rows: int | None = None,
     seed: int | None = None,
     tau: int = 500_000,
@@ -145,7 +146,8 @@ def synthesize(
         split: with one table, how many columns each party gets.
         delta: default 1 / expected_records.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place.
-        encoder: "paired".
+        encoder: "paired", or "published" to reproduce the paper's, whose claim of privacy does not hold.
+        claim_as_published: says that you know; without it the published encoder is refused.
         rows: synthetic rows; default the noisy record count.
         seed: of the sampling of synthetic rows only; privacy noise always comes from the operating system.
         tau: limit on the cells of a clique of the global model.
@@ -175,6 +177,7 @@ def synthesize(
         expected_records=expected_records,
         tau=tau,
         encoder=encoder,
+        claim_as_published=claim_as_published,
         nonce=os.urandom(16).hex(),
         prior=prior,
     )

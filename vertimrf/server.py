@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import graph, model
+from .encode import SharedKeyPlan
 from .errors import MessageError
-from .estimate import Side, estimate_pair, r_score
+from .estimate import Side, estimate_pair, published_estimate, r_score
 from .measurement import Measurement
 from .message import Message
 from .plan import Plan
@@ -68,6 +69,7 @@ class Result:
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
             "private": self.ledger.private,
+            "reasons": list(self.ledger.reasons),
             "ledger": ledger["entries"] if isinstance(ledger, dict) and "entries" in ledger else ledger,
             "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
             "rows": int(self.codes.shape[1]),
@@ -174,6 +176,18 @@ class Server:
         owner = {group: i for i, mine in enumerate(groups) for group in mine}
         bins = {g: b for mine, message in zip(groups, messages, strict=True) for g, b in zip(mine, message.bins, strict=True)}
         one_way = {g.attribute: initial.marginal((g.attribute,)) for g in plan.groups}
+        if isinstance(plan.sketch, SharedKeyPlan):
+            tables = [table for message in messages for table in message.sketches]
+            sides = [
+                Side(plan.groups[group].attribute, bins[group], np.empty(0), table)
+                for group, table in zip((group for mine in groups for group in mine), tables, strict=True)
+            ]
+            sides.sort(key=lambda side: side.attribute)
+            return [
+                published_estimate(plan.sketch, a, b, total)
+                for a, b in itertools.combinations(sides, 2)
+                if plan.schema.party_of(a.attribute) != plan.schema.party_of(b.attribute)
+            ]
         waiting = [iter(message.sketches) for message in messages]
         out = []
         for pair in plan.sketch.pairs:

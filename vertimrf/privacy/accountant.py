@@ -69,7 +69,9 @@ def by_pld(events: Sequence[Event], delta: float) -> Floats:
         PrivacyError: delta outside (0, 1), or no events.
     """
     _check(events, delta)
-    return np.max([_epsilons(direction, delta) for direction in _composed(events)], axis=0)
+    added, removed = (np.array(_epsilons(direction, delta)) for direction in _composed(events))
+    worse: Floats = np.maximum(added, removed)
+    return worse
 
 
 def by_renyi(events: Sequence[Event], delta: float) -> Floats:
@@ -81,7 +83,8 @@ def by_renyi(events: Sequence[Event], delta: float) -> Floats:
     _check(events, delta)
     renyi = np.cumsum([event.renyi(ORDERS) for event in events], axis=0)
     slack = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-    return np.maximum((renyi + slack).min(axis=1), 0.0)
+    least: Floats = np.maximum((renyi + slack).min(axis=1), 0.0)
+    return least
 
 
 def delta(events: Sequence[Event], epsilon: float) -> float:

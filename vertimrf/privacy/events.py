@@ -161,7 +161,7 @@ class SelectionEvent:
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
         ends = math.ceil(self.epsilon / step) + 1
-        delta = self.profile(np.arange(-ends, ends + 1) * step)
+        delta = self.profile(np.arange(-ends, ends + 1, dtype=np.float64) * step)
         slope = np.diff(delta)
         mass = np.empty_like(delta)
         short = -math.expm1(-step)
@@ -351,7 +351,7 @@ class GRREvent:
         for size in changing:
             other = 1 / (math.exp(self.epsilon) + size - 1) if self.epsilon < 700 else 0.0
             mass = np.convolve(mass, [other, (size - 2) * other, 1 - (size - 1) * other])
-        loss = np.arange(-len(changing), len(changing) + 1) * self.epsilon
+        loss = np.arange(-len(changing), len(changing) + 1, dtype=np.float64) * self.epsilon
         possible = mass > 0
         return np.log(mass[possible]), loss[possible]
 
@@ -396,7 +396,7 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
     above = np.expm1(-rest) / math.expm1(-step)
     lowest = int(index.min())
     size = int(index.max()) - lowest + 2
-    grid = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size)
+    grid: Floats = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size).astype(np.float64)
     grid += np.bincount(index - lowest + 1, weights=mass * above, minlength=size)
     return LossGrid(lowest, grid)
 

@@ -135,9 +135,7 @@ def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped
             written += write
             for a in range(write):
                 key = ((word[a] >> np.uint64(32)) * keys) >> np.uint64(32)
-                level = np.uint8(word[a] & np.uint64(15))
-                if row[key] < level:
-                    row[key] = level
+                row[key] = max(row[key], np.uint8(word[a] & np.uint64(15)))
 
 
 def _dense(digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int) -> float:

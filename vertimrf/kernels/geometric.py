@@ -225,9 +225,7 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
                 if at & ODD == ODD:
                     at = np.int64(settle(position[a], start, per_length, keys))
                 key = at & ODD
-                level = at >> LEVEL_SHIFT
-                if row[key] < level:
-                    row[key] = level
+                row[key] = max(row[key], np.uint8(at >> LEVEL_SHIFT))
             counter += 1
             fill_words(k0, k1, digest, count, tail(block, counter), word)
 
@@ -256,7 +254,7 @@ def encode_rows(k0, k1, digests, tasks, shares, start, per_length, state, minima
         shares: tasks ``shares[w]`` to ``shares[w + 1]`` belong to worker w [shape=(workers + 1,), int64].
         start, per_length: from :func:`hazards`.
         state: all sketch rows [flat, uint8], updated.
-        minima: a lower bound of each task's row, exact after it [shape=(t,), uint8], updated.
+        minima: a lower bound of each row's levels [shape=(t,), uint8], updated.
     """
     for w in prange(shares.size - 1):
         work = np.empty((3, TILE), np.uint64)
@@ -353,10 +351,9 @@ def encode_shared(  # type: ignore[no-untyped-def]
                     if at & ODD == ODD:
                         at = np.int64(settle(position[a], start, per_length, keys))
                     key = at & ODD
-                    reached = at >> LEVEL_SHIFT
+                    level = np.uint8(at >> LEVEL_SHIFT)
                     for j in range(attributes):
                         row = first_row[j] + codes[j, record[a]]
-                        if table[row, key] < reached:
-                            table[row, key] = reached
+                        table[row, key] = max(table[row, key], level)
                 counter += 1
                 fill_words(k0, k1, digest, count, tail(block, counter), word)

@@ -448,6 +448,15 @@ def server(
 
 
 @main.command()
+@click.argument("file")
+def inspect(file: str) -> None:
+    """Say what a file of this library is: a plan with its ledger, a message, a model, a schema, or a report."""
+    from .inspect import describe
+
+    click.echo(describe(file))
+
+
+@main.command()
 @click.option("--rows", type=int, default=1_000_000, help="Records.")
 @click.option("--attributes", type=int, default=8, help="Columns, half of them at either party.")
 @click.option("--values", type=int, default=8, help="Domain size of each column.")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .errors import MessageError
 from .files import write_bytes
 
-__all__ = ["pack", "read", "unpack", "write"]
+__all__ = ["pack", "peek", "read", "unpack", "write"]
 
 MAGIC = b"VMRF"
 VERSION = 1
@@ -50,6 +50,18 @@ def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], dict[str
     Raises:
         MessageError: not such a file, another version or kind, truncated or altered.
     """
+    found, header, arrays = peek(data, where)
+    if found != kind:
+        raise MessageError(f"{where} is a {found}, not a {kind}.")
+    return header, arrays
+
+
+def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read a container of any kind: its kind, header and arrays.
+
+    Raises:
+        MessageError: not such a file, another version, truncated or altered.
+    """
     if len(data) < PREFIX.size + DIGEST or data[:4] != MAGIC:
         raise MessageError(f"{where} is not a VertiMRF file, or it is truncated.")
     _, version, length = PREFIX.unpack_from(data)
@@ -59,9 +71,7 @@ def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], dict[str
         raise MessageError(f"{where} is truncated or altered (its checksum does not match); have it sent again.")
     try:
         description = json.loads(data[PREFIX.size : PREFIX.size + length])
-        if description["kind"] != kind:
-            raise MessageError(f"{where} is a {description['kind']}, not a {kind}.")
-        header = description["header"]
+        kind, header = str(description["kind"]), description["header"]
         arrays: dict[str, npt.NDArray[Any]] = {}
         offset = PREFIX.size + length
         for name, dtype, shape in description["arrays"]:
@@ -76,11 +86,9 @@ def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], dict[str
             offset = end
         if offset != len(data) - DIGEST or not isinstance(header, dict):
             raise ValueError("its length does not match its header")
-    except MessageError:
-        raise
     except (ValueError, KeyError, TypeError) as error:
         raise MessageError(f"{where} is malformed ({error}).") from None
-    return header, arrays
+    return kind, header, arrays
 
 
 def write(path: str | Path, data: bytes) -> int:

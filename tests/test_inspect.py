@@ -1,0 +1,44 @@
+"""`vertimrf inspect`: what a file is, in words."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from vertimrf import container
+from vertimrf.cli import main
+from vertimrf.inspect import describe
+from vertimrf.plan import make_plan
+from vertimrf.schema import Attribute, Schema
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema.of({"one": [Attribute.integer("a", 3)], "two": [Attribute.integer("b", 2)]})
+
+
+def test_plan_ledger_and_schema(schema, tmp_path):
+    plan = make_plan(schema, epsilon=1.0, expected_records=1000, nonce="n", keys=1 << 14)
+    plan.save(tmp_path / "plan.json")
+    text = describe(tmp_path / "plan.json")
+    assert "A plan" in text
+    assert "Total: epsilon" in text
+    (tmp_path / "ledger.json").write_text(json.dumps(plan.ledger().to_json()))
+    assert "Total: epsilon" in describe(tmp_path / "ledger.json")
+    schema.save(tmp_path / "schema.toml")
+    assert "one: a (3)" in describe(tmp_path / "schema.toml")
+    (tmp_path / "domain.json").write_text('{"a": 3}')
+    assert "1 attributes" in describe(tmp_path / "domain.json")
+
+
+def test_binary_files_and_others(tmp_path):
+    container.write(tmp_path / "m", container.pack("thing", {"x": 1}, {"a": np.zeros((2, 3))}))
+    assert "A thing" in describe(tmp_path / "m")
+    assert "2×3" in describe(tmp_path / "m")
+    (tmp_path / "noise").write_bytes(b"\x00\x01")
+    result = CliRunner().invoke(main, ["inspect", str(tmp_path / "noise")])
+    assert result.exit_code == 2
+    assert "no file of this library" in result.output

@@ -1,0 +1,72 @@
+"""What a file says, for people: any file that the library wrote, without running anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from . import container
+from .errors import MessageError
+from .plan import Plan
+from .privacy.ledger import Ledger
+from .schema import Schema
+
+__all__ = ["describe"]
+
+
+def describe(path: str | Path) -> str:
+    """A few lines on a plan, message, model, schema or report.
+
+    Raises:
+        VertiMRFError: the file cannot be read, was altered, or is none of these.
+    """
+    path = Path(path)
+    data = container.read(path)
+    if data[:4] == container.MAGIC:
+        return _binary(data, str(path))
+    if path.suffix == ".toml":
+        return _schema(Schema.load(path))
+    try:
+        content = json.loads(data)
+    except ValueError:
+        raise MessageError(f"{path} is no file of this library: neither a plan, message, model, schema nor report.") from None
+    if isinstance(content, dict) and "local" in content and "schema" in content:
+        plan = Plan.from_json(content)
+        return f"A plan, digest {plan.digest().hex()[:16]}.\n{plan.summary()}\n{plan.ledger().table()}"
+    if isinstance(content, dict) and "entries" in content:
+        return Ledger.from_json(content).table()
+    if isinstance(content, dict) and "ledger" in content:
+        return _report(content)
+    return _schema(Schema.load(path))
+
+
+def _binary(data: bytes, where: str) -> str:
+    kind, header, arrays = container.peek(data, where)
+    lines = [f"A {kind}, {len(data):,} bytes, checksum in order."]
+    lines += [f"  {name}: {_short(value)}" for name, value in header.items()]
+    lines += [f"  {name}: {array.dtype} {'×'.join(map(str, array.shape))}" for name, array in list(arrays.items())[:12]]
+    if len(arrays) > 12:
+        lines.append(f"  … and {len(arrays) - 12} more arrays.")
+    return "\n".join(lines)
+
+
+def _schema(schema: Schema) -> str:
+    lines = [f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', read off data: not private'}."]
+    for party, held in schema.parties:
+        sizes = {a.name: a.size for a in schema.part(party)}
+        lines.append(f"  {party}: " + ", ".join(f"{name} ({sizes[name]})" for name in held))
+    return "\n".join(lines)
+
+
+def _report(report: dict[str, Any]) -> str:
+    private = "" if report.get("private", True) else " NOT PRIVATE."
+    return (
+        f"A report: epsilon {report['epsilon']:.4f} at delta {report['delta']:.4g}, {len(report['ledger'])} events, "
+        f"{report.get('rows', 0):,} rows, {report.get('junction_tree_cells', 0):,} junction tree cells.{private}"
+    )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 100 else text[:97] + "…"

@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 import xxhash
 
-from vertimrf.bench import bench_plan, roofline_work
+from vertimrf.bench import bench_plan, python_work, roofline_work
 from vertimrf.encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder
 from vertimrf.kernels import warmup
 from vertimrf.kernels.dense import encode_dense
@@ -84,18 +84,7 @@ def encode_every_pair(n: int, d: int, u: int, t: int) -> Action:
 def python_loop(n: int, u: int, t: int) -> Action:
     """xxhash called from Python for every record and key."""
     digests, codes = table(n, 1, u)
-    ids, held = [str(x).encode() for x in digests.tolist()], codes[0].tolist()
-
-    def action() -> None:
-        rows = [[0] * t for _ in range(u)]
-        for record, value in zip(ids, held, strict=True):
-            row = rows[value]
-            for key in range(t):
-                level = 65 - xxhash.xxh64_intdigest(record, key).bit_length()
-                if row[key] < level:
-                    row[key] = level
-
-    return action
+    return python_work(digests, codes[0], u, t)
 
 
 def datasketches_hll(n: int, u: int) -> Action:

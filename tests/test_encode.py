@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from test_kernels_geometric import ALPHA, cdf, chi_square
 
+from vertimrf.bench import run_bench
 from vertimrf.encode import ScheduledPair, SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan, record_digests
 from vertimrf.errors import MessageError, PlanError, PrivacyError, TableError
 
@@ -452,6 +453,31 @@ def test_damaged_states_are_refused(make: Make) -> None:
             encoder.merge_state(bad)
     with pytest.raises(MessageError, match="damaged"):
         encoder.merge_state(state[:-1] + b"\xff")
+
+
+# --- the benchmark of the command line ---
+
+
+def test_bench_reports_every_figure() -> None:
+    figures = run_bench(rows=500, attributes=3, values=2, keys=50, num_threads=1)
+    assert {key: figures[key] for key in ("rows", "attributes", "values", "keys", "threads")} == {
+        "rows": 500,
+        "attributes": 3,
+        "values": 2,
+        "keys": 50,
+        "threads": 1,
+    }
+    for key in ("encode_seconds", "pairs_per_second", "dense_pairs_per_second", "python_pairs_per_second"):
+        assert figures[key] > 0
+    assert 0 < figures["roofline_seconds"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rows": 0}, {"values": 0}, {"keys": 0}, {"attributes": 1}, {"attributes": 8, "keys": 15}]
+)
+def test_bench_refuses_what_it_cannot_run(wrong: dict) -> None:
+    with pytest.raises(PlanError):
+        run_bench(**{"rows": 10, "keys": 20, "attributes": 2, "values": 2} | wrong)
 
 
 STREAM = """

@@ -86,7 +86,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
-@click.option("--encoder", default="paired", help="paired, or published to reproduce the paper (not private).")
+@click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=int, help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
@@ -209,7 +209,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
 @click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
-@click.option("--encoder", default="paired", help="paired, or published to reproduce the paper (not private).")
+@click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import container
 from .errors import MessageError
 from .plan import LocalPlan, Plan
+from .respond import ResponsePlan
 
 __all__ = ["LocalMarginal", "Message"]
 
@@ -47,6 +48,7 @@ class Message:
         edges: local attribute graph, global indices.
         bins: per group of this party, in plan order, the map code -> bin [shape=(size,), int64].
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
+            Shared keys: per group, the same. Randomised responses: per group [shape=(1, records), uint8].
     """
 
     plan_digest: bytes
@@ -69,7 +71,11 @@ class Message:
             "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma} for m in self.marginals],
             "edges": [list(edge) for edge in self.edges],
         }
-        floor = 0 if plan.sketch is None else plan.sketch.floor
+        floor = 0
+        if isinstance(plan.sketch, ResponsePlan):
+            header["rows"] = self.sketches[0].size
+        elif plan.sketch is not None:
+            floor = plan.sketch.floor
         arrays: dict[str, npt.NDArray[Any]] = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
         arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(self.bins)}
         arrays |= {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
@@ -134,7 +140,14 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
             raise MessageError(f"bins of attribute {group.attribute} exceed {group.bins}.")
         bins.append(array)
     sketches: list[npt.NDArray[np.uint8]] = []
-    if plan.sketch is not None:
+    if isinstance(plan.sketch, ResponsePlan):
+        for index in plan.party_groups(party):
+            shape = (1, int(header["rows"]))
+            packed = _array(arrays, f"sketch{len(sketches)}", np.uint8, ((shape[1] + 1) // 2,))
+            sketches.append(_unpack(packed, shape, 0))
+            if sketches[-1].max(initial=0) >= plan.sketch.sizes[index]:
+                raise MessageError(f"a response of attribute {index} is none of its {plan.sketch.sizes[index]} values.")
+    elif plan.sketch is not None:
         for shape in plan.sketch_shapes(party):
             packed = _array(arrays, f"sketch{len(sketches)}", np.uint8, ((shape[0] * shape[1] + 1) // 2,))
             levels = _unpack(packed, shape, plan.sketch.floor)

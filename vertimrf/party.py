@@ -14,6 +14,7 @@ from .local_model import LocalRelease, release_local_model
 from .message import LocalMarginal, Message
 from .plan import Plan
 from .privacy.noise import Noise, SystemNoise
+from .respond import ResponsePlan, respond
 from .secret import Secret, derive
 from .table import Table
 
@@ -113,7 +114,7 @@ class Party:
         self,
         table: Table,
         bins: tuple[npt.NDArray[np.int64], ...],
-        sketch: SketchPlan | SharedKeyPlan,
+        sketch: SketchPlan | SharedKeyPlan | ResponsePlan,
         num_threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], ...]:
         plan = self._plan
@@ -123,6 +124,8 @@ class Party:
             local = self._attributes.index(plan.groups[index].attribute)
             rows[row] = mapping.astype(np.uint16)[table.codes[local]]
         key = derive(self._secret, plan.digest(), purpose="sketches")
+        if isinstance(sketch, ResponsePlan):
+            return respond(sketch, groups, table.digests, rows, key, self._noise.random_bytes)
         encoder: SketchEncoder | SharedKeyEncoder
         if isinstance(sketch, SharedKeyPlan):
             encoder = SharedKeyEncoder(sketch, groups, key, num_threads=num_threads)

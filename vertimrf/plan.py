@@ -22,9 +22,10 @@ from .errors import PlanError
 from .files import write_text
 from .privacy.accountant import calibrate
 from .privacy.accountant import epsilon as composed_epsilon
-from .privacy.events import Event, GaussianEvent, SelectionEvent, SketchEvent
+from .privacy.events import Event, GaussianEvent, SelectionEvent, SketchEvent, under_replacement
 from .privacy.ledger import Ledger, LedgerEntry
 from .privacy.published import claimed_floor, claimed_phantoms
+from .respond import ResponsePlan
 from .schema import Schema
 
 __all__ = ["Group", "LocalPlan", "Plan", "Shares", "make_plan"]
@@ -125,11 +126,13 @@ class Plan:
         expected_records: public order of magnitude of the table.
         tau: limit on the cells of a clique of the global model.
         encoder: "paired" (scheduled pairs), the only one that the target covers; or "published", for reproduction: half of
-            (epsilon, delta) is what the paper claims for its sketches, and the ledger says what they really cost.
+            (epsilon, delta) is what the paper claims for its sketches, and the ledger says what they really cost; or "grr",
+            randomised responses, under which the target is about replacing one record.
         count_sigma: noise of the record count that the first party releases.
         local: one LocalPlan per party.
         groups: what sketches publish; ``sketch.pairs`` index into it.
-        sketch: phantoms, floor, ceiling and key schedule, or shared keys; None without a sketch share, or with one party.
+        sketch: phantoms, floor, ceiling and key schedule ("paired") or shared keys ("published"), or the randomised responses
+            ("grr"). The schedule indexes into ``groups``; None without a sketch share, or with one party.
         prior: ledger entries spent to make this plan.
         nonce: random public text: two runs over the same table never share hashes.
     """
@@ -143,7 +146,7 @@ class Plan:
     count_sigma: float
     local: tuple[LocalPlan, ...]
     groups: tuple[Group, ...]
-    sketch: SketchPlan | SharedKeyPlan | None
+    sketch: SketchPlan | SharedKeyPlan | ResponsePlan | None
     nonce: str
     prior: tuple[LedgerEntry, ...] = field(default=())
 
@@ -168,7 +171,13 @@ class Plan:
         )
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
-        if self.sketch is not None:
+        if isinstance(self.sketch, ResponsePlan):
+            out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
+            claimed = self.sketch.claimed_epsilon(self.delta)
+            noise = f"randomised response, epsilon {self.sketch.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
+            released = f"every row's {len(self.sketch.sizes)} attributes, and how many rows there are"
+            out.append(LedgerEntry(self.sketch.event, "all parties", released, noise))
+        elif self.sketch is not None:
             out.append(self._sketch_entry(self.sketch))
         return tuple(out)
 
@@ -218,7 +227,7 @@ class Plan:
 
     def sketch_shapes(self, party: int) -> list[tuple[int, int]]:
         """Shape (values, keys) of every sketch table in a party's message, in publishing order."""
-        if self.sketch is None:
+        if self.sketch is None or isinstance(self.sketch, ResponsePlan):
             return []
         mine = self.party_groups(party)
         if isinstance(self.sketch, SharedKeyPlan):
@@ -261,6 +270,8 @@ class Plan:
             sketch = data["sketch"]
             if sketch is not None and data["encoder"] == "published":
                 sketch = SharedKeyPlan(**{**sketch, "sizes": tuple(sketch["sizes"])})
+            elif sketch is not None and data["encoder"] == "grr":
+                sketch = ResponsePlan(float(sketch["epsilon"]), tuple(sketch["sizes"]))
             elif sketch is not None:
                 sketch = SketchPlan(**{**sketch, "pairs": tuple(ScheduledPair(**pair) for pair in sketch["pairs"])})
             plan = cls(
@@ -325,6 +336,8 @@ class Plan:
                 f"  sketches: {self.sketch.keys:,} keys shared by all attributes, {self.sketch.phantoms:,} phantoms, levels "
                 f"{self.sketch.floor} to {self.sketch.ceiling}."
             )
+        elif isinstance(self.sketch, ResponsePlan):
+            lines.append(f"  every row by randomised response, epsilon {self.sketch.epsilon:.4f} an attribute.")
         elif self.sketch is not None:
             keys = [pair.keys for pair in self.sketch.pairs]
             lines.append(
@@ -335,7 +348,9 @@ class Plan:
         return "\n".join(lines)
 
     def message_bytes(self, party: int) -> int:
-        """Bytes of the sketches in a party's message (two levels to a byte)."""
+        """Bytes of the sketches, or about as many of the responses, in a party's message (two levels to a byte)."""
+        if isinstance(self.sketch, ResponsePlan):
+            return (self.expected_records + 1) // 2 * len(self.party_groups(party))
         return sum((bins * keys + 1) // 2 for bins, keys in self.sketch_shapes(party))
 
 
@@ -478,6 +493,14 @@ def plan_published(schema: Schema, epsilon: float, delta: float, keys: int) -> t
     )
 
 
+def plan_responses(schema: Schema, rho: float) -> tuple[tuple[Group, ...], ResponsePlan]:
+    """Bins and randomised responses that spend about ``rho`` (VertiMRF, section 4.2)."""
+    groups = tuple(Group(attribute, min(size, PUBLISHED_BINS)) for attribute, size in enumerate(schema.sizes))
+    sizes = tuple(group.bins for group in groups)
+    # The loss of one attribute is +-epsilon, each with probability about 1 / size.
+    return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
+
+
 def choose_keys(epsilon: float, delta: float, share: float, records: int) -> int:
     """A power of two that makes phantoms eight times the records, where more keys stop helping.
 
@@ -512,7 +535,8 @@ def make_plan(
         nonce: public text, fresh for every run.
         delta: target; default 1 / expected_records.
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "paired", or "published" to reproduce the paper's, whose claim of privacy does not hold.
+        encoder: "paired"; "grr", the paper's baseline of randomised responses, whose target is about replacing one record; or
+            "published" to reproduce the paper's, whose claim of privacy does not hold.
         claim_as_published: says that you know; without it the published encoder is refused.
         keys: hash keys t, over all pairs; default: :func:`choose_keys`, or 2000 shared ones.
         shares: budget division; default :class:`Shares`.
@@ -532,8 +556,8 @@ def make_plan(
         raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
     if tau < 2:
         raise PlanError(f"tau must be at least 2 cells, not {tau}.")
-    if encoder not in ("paired", "published"):
-        raise PlanError(f"Unknown encoder {encoder!r}; use 'paired'.")
+    if encoder not in ("paired", "grr", "published"):
+        raise PlanError(f"Unknown encoder {encoder!r}; use 'paired', or 'grr' or 'published' to compare.")
     if encoder == "published" and not claim_as_published:
         raise PlanError(
             "The published encoder does not keep the epsilon that it claims and gives complete records away; "
@@ -560,20 +584,28 @@ def make_plan(
         shares = Shares(shares.count / rest, shares.local / rest, 0.0)
         shared = plan_published(schema, epsilon / 2, delta / 2, keys)
 
+    responses = encoder == "grr" and crossing and shares.sketches > 0
+    if responses and all(size == 1 for size in sizes):
+        raise PlanError("Randomised responses need an attribute of at least 2 values; use the paired encoder.")
+
     def plan_at(rho: float) -> Plan:
+        # Replacing a record counts twice in every sensitivity, four times in the cost.
+        own = rho / 4 if responses else rho
         local = tuple(
             plan_local(
                 [sizes[i] for i in held],
-                rho * shares.local * len(held) / len(sizes),
+                own * shares.local * len(held) / len(sizes),
                 expected_records,
                 largest_clique,
             )
             for held in parties
         )
         groups: tuple[Group, ...] = ()
-        sketch: SketchPlan | SharedKeyPlan | None = None
+        sketch: SketchPlan | SharedKeyPlan | ResponsePlan | None = None
         if published:
             groups, sketch = shared
+        elif responses:
+            groups, sketch = plan_responses(schema, rho * shares.sketches)
         elif crossing and shares.sketches > 0:
             groups, sketch = plan_sketch(schema, rho * shares.sketches, expected_records, keys)
         return Plan(
@@ -583,7 +615,7 @@ def make_plan(
             expected_records=expected_records,
             tau=tau,
             encoder=encoder,
-            count_sigma=math.sqrt(0.5 / (rho * shares.count)),
+            count_sigma=math.sqrt(0.5 / (own * shares.count)),
             local=local,
             groups=groups,
             sketch=sketch,

@@ -19,6 +19,7 @@ from .measurement import Measurement
 from .message import Message
 from .plan import Plan
 from .privacy.ledger import Ledger
+from .respond import ResponsePlan, count_pair
 from .sample import sample
 
 if TYPE_CHECKING:
@@ -175,21 +176,26 @@ class Server:
         groups = [plan.party_groups(i) for i in range(len(messages))]
         owner = {group: i for i, mine in enumerate(groups) for group in mine}
         bins = {g: b for mine, message in zip(groups, messages, strict=True) for g, b in zip(mine, message.bins, strict=True)}
+        out: list[Measurement] = []
         one_way = {g.attribute: initial.marginal((g.attribute,)) for g in plan.groups}
-        if isinstance(plan.sketch, SharedKeyPlan):
+        if isinstance(plan.sketch, SharedKeyPlan | ResponsePlan):
             tables = [table for message in messages for table in message.sketches]
-            sides = [
-                Side(plan.groups[group].attribute, bins[group], np.empty(0), table)
-                for group, table in zip((group for mine in groups for group in mine), tables, strict=True)
-            ]
-            sides.sort(key=lambda side: side.attribute)
-            return [
-                published_estimate(plan.sketch, a, b, total)
-                for a, b in itertools.combinations(sides, 2)
-                if plan.schema.party_of(a.attribute) != plan.schema.party_of(b.attribute)
-            ]
+            if isinstance(plan.sketch, ResponsePlan) and len({table.size for table in tables}) > 1:
+                raise MessageError("The parties sent different numbers of rows; they must encode the same records.")
+            order = [group for mine in groups for group in mine]
+            # These groups are the attributes themselves.
+            by_attribute = {g: Side(g, bins[g], np.empty(0), table) for g, table in zip(order, tables, strict=True)}
+            for a, b in itertools.combinations(range(len(plan.groups)), 2):
+                left, right = by_attribute[a], by_attribute[b]
+                if owner[a] == owner[b]:
+                    continue
+                if isinstance(plan.sketch, SharedKeyPlan):
+                    out.append(published_estimate(plan.sketch, left, right, total))
+                else:
+                    values, errors = count_pair(plan.sketch, a, b, (left.levels, right.levels))
+                    out.append(Measurement((a, b), (left.bins, right.bins), values, errors, "randomised responses"))
+            return out
         waiting = [iter(message.sketches) for message in messages]
-        out = []
         for pair in plan.sketch.pairs:
             sides = []
             for group, count in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):

@@ -28,6 +28,7 @@ __all__ = [
     "SketchEvent",
     "event_from_json",
     "event_to_json",
+    "under_replacement",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -372,6 +373,24 @@ class GRREvent:
     def renyi(self, orders: Floats) -> Floats:
         log_p, loss = self.atoms
         return _renyi(log_p, loss, log_p - loss, orders)
+
+
+def under_replacement(event: Event) -> Event:
+    """The event where neighbours differ by replacing one record: a removal and an addition, so twice the sensitivity.
+
+    Raises:
+        PrivacyError: sketches, whose two steps have no such form.
+    """
+    match event:
+        case GaussianEvent(sigma=sigma, sensitivity=sensitivity, count=count):
+            return GaussianEvent(sigma, 2 * sensitivity, count)
+        case GeometricEvent(scale=scale, sensitivity=sensitivity, count=count):
+            return GeometricEvent(scale, 2 * sensitivity, count)
+        case SelectionEvent(epsilon=epsilon, count=count):
+            return SelectionEvent(2 * epsilon, count)
+        case GRREvent():
+            return event
+    raise PrivacyError(f"A {type(event).__name__} has no price for replacing a record; use add or remove.")
 
 
 def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import PrivacyError
 from .accountant import Spent, cumulative
-from .events import Event, event_from_json, event_to_json
+from .events import Event, GRREvent, event_from_json, event_to_json
 
 __all__ = ["Ledger", "LedgerEntry"]
 
@@ -88,6 +88,12 @@ class Ledger:
         return self.spent[-1].epsilon
 
     @property
+    def neighbours(self) -> str:
+        """What the guarantee is about; randomised responses show how many records there are, so they can only be replaced."""
+        replaced = any(isinstance(entry.event, GRREvent) for entry in self.entries)
+        return "replace one record" if replaced else "add or remove one record"
+
+    @property
     def method(self) -> str:
         """How the total was composed: "pld" or "renyi", whichever is smaller."""
         return self.spent[-1].method
@@ -109,6 +115,7 @@ class Ledger:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "method": self.method,
+            "neighbours": self.neighbours,
             "private": self.private,
             "reasons": list(self.reasons),
         }
@@ -135,7 +142,7 @@ class Ledger:
             [entry.party, entry.released, entry.noise, f"{share:.1%}", f"{spent.epsilon:.4f}"]
             for entry, share, spent in zip(self.entries, self.shares, self.spent, strict=True)
         ]
-        total = f"Total: epsilon {self.epsilon:.4f} at delta {self.delta:.4g} (add or remove one record; {self.method})."
+        total = f"Total: epsilon {self.epsilon:.4f} at delta {self.delta:.4g} ({self.neighbours}; {self.method})."
         lines = [*_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows), total]
         lines += [f"NOT PRIVATE: {reason}." for reason in self.reasons]
         return "\n".join(lines)

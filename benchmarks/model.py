@@ -29,7 +29,7 @@ from vertimrf.graph import CliqueBudget, JunctionTree, junction_tree
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.measurement import Measurement
-from vertimrf.model import MarkovRandomField, Parameter, fit
+from vertimrf.model import Factor, MarkovRandomField, fit
 from vertimrf.propagation import Propagation
 from vertimrf.sample import sample
 
@@ -153,12 +153,12 @@ class Peer:
         return np.stack([np.asarray(data.to_dict()[str(i)]) for i in range(len(model.domain.attributes))])
 
     def calibrated(self, model: MarkovRandomField) -> Any:
-        """Marginals from our parameters, by mbi's message passing."""
+        """Marginals from our factors, by mbi's message passing."""
         domain = self.mbi.Domain([str(i) for i in range(len(model.sizes))], model.sizes)
         factors: dict[tuple[str, ...], Any] = {}
-        for p in model.parameters:
-            names = tuple(map(str, p.attributes))
-            factor = self.mbi.Factor(domain.project(names), np.asarray(p.theta))
+        for f in model.factors:
+            names = tuple(map(str, f.attributes))
+            factor = self.mbi.Factor(domain.project(names), np.asarray(f.logs))
             factors[names] = factors[names] + factor if names in factors else factor
         potentials = self.mbi.CliqueVector(domain, tuple(factors), factors)
         return self.mbi.marginal_oracles.message_passing_stable(potentials, model.total)
@@ -194,24 +194,19 @@ def propagation_seconds(problem: Problem) -> float:
 
 
 def random_model(rng: np.random.Generator) -> tuple[MarkovRandomField, np.ndarray]:
-    """A small model with binned and plain parameters, and its joint probabilities by brute force."""
+    """A small model, and its joint probabilities by brute force."""
     d = int(rng.integers(2, 8))
     sizes = tuple(int(s) for s in rng.integers(1, 5, d))
-    parameters = []
+    factors = []
     logs = np.zeros(sizes)
     for _ in range(rng.integers(1, 9)):
         attributes = tuple(sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 4))), replace=False)))
-        bins: list[np.ndarray | None] = []
-        for a in attributes:
-            bins.append(np.sort(rng.integers(0, 2, sizes[a])) if rng.random() < 0.3 else None)
-        shape = [sizes[a] if b is None else int(b.max()) + 1 for a, b in zip(attributes, bins, strict=True)]
-        theta = 2 * rng.normal(size=shape)
-        parameters.append(Parameter(attributes, tuple(bins), theta))
-        index = np.ix_(*(np.arange(sizes[a]) if b is None else b for a, b in zip(attributes, bins, strict=True)))
-        logs += theta[index].reshape([sizes[a] if a in attributes else 1 for a in range(d)])
-    tree = junction_tree(sizes, {e for p in parameters for e in itertools.combinations(p.attributes, 2)})
+        table = 3 * rng.normal(size=[sizes[a] for a in attributes])
+        factors.append(Factor(attributes, table))
+        logs += table.reshape([sizes[a] if a in attributes else 1 for a in range(d)])
+    tree = junction_tree(sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)})
     joint = np.exp(logs - logs.max())
-    return MarkovRandomField(tree, 1.0, parameters), joint / joint.sum()
+    return MarkovRandomField(tree, 1.0, factors), joint / joint.sum()
 
 
 def worst_against_brute_force(models: int) -> float:
@@ -374,7 +369,7 @@ def run(data: Path, quick: bool) -> list[Line]:
             float(np.abs(peer.marginal(calibrated, m.attributes) - model.marginal(m.attributes)).max()) / model.total
             for m in problem.measurements
         )
-    line("marginals against mbi at the same parameters, Adult", worst, "<= 1e-6", worst is not None and worst <= 1e-6)
+    line("marginals against mbi at the same factors, Adult", worst, "<= 1e-6", worst is not None and worst <= 1e-6)
     return lines
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from vertimrf import model as module
 from vertimrf import propagation as layout
+from vertimrf.dual import Dual, LogFactors
 from vertimrf.errors import MessageError, ModelError
 from vertimrf.graph import junction_tree
 from vertimrf.kernels.jit import threads
 from vertimrf.measurement import Measurement
-from vertimrf.model import MarkovRandomField, Parameter, fit, summarize
+from vertimrf.model import Factor, MarkovRandomField, fit, summarize
 from vertimrf.propagation import Propagation
 
 
@@ -26,23 +26,30 @@ def measurement(attributes: tuple[int, ...], values: object, sigma: float = 1.0,
 
 
 def random_model(rng: np.random.Generator) -> tuple[MarkovRandomField, np.ndarray, float]:
-    """A small model with binned and plain parameters; its joint probabilities and log normaliser by brute force."""
+    """A small model, its joint probabilities and log normaliser by brute force."""
     d = int(rng.integers(1, 8))
     sizes = tuple(int(s) for s in rng.integers(1, 5, d))
-    parameters = []
+    factors = []
     logs = np.zeros(sizes)
     for _ in range(rng.integers(1, 9)):
         attributes = tuple(sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 5))), replace=False)))
-        bins = [rng.integers(0, 2, sizes[a]) if rng.random() < 0.3 else None for a in attributes]
-        shape = [sizes[a] if b is None else 2 for a, b in zip(attributes, bins, strict=True)]
-        theta = 3 * rng.normal(size=shape)
-        parameters.append(Parameter(attributes, tuple(bins), theta))
-        index = np.ix_(*(np.arange(sizes[a]) if b is None else b for a, b in zip(attributes, bins, strict=True)))
-        logs += theta[index].reshape([sizes[a] if a in attributes else 1 for a in range(d)])
-    tree = junction_tree(sizes, {e for p in parameters for e in itertools.combinations(p.attributes, 2)})
+        table = 3 * rng.normal(size=[sizes[a] for a in attributes])
+        factors.append(Factor(attributes, table))
+        logs += table.reshape([sizes[a] if a in attributes else 1 for a in range(d)])
+    tree = junction_tree(sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)})
     top = logs.max()
     joint = np.exp(logs - top)
-    return MarkovRandomField(tree, 1000.0, parameters), joint / joint.sum(), top + math.log(joint.sum())
+    return MarkovRandomField(tree, 1000.0, factors), joint / joint.sum(), top + math.log(joint.sum())
+
+
+def random_measurements(rng: np.random.Generator, model: MarkovRandomField) -> list[Measurement]:
+    """Measurements of the model's factors, some attributes binned."""
+    out = []
+    for f in model.factors:
+        bins = [rng.integers(0, 2, model.sizes[a]) if rng.random() < 0.3 else None for a in f.attributes]
+        shape = [model.sizes[a] if b is None else 2 for a, b in zip(f.attributes, bins, strict=True)]
+        out.append(Measurement(f.attributes, tuple(bins), 10 * rng.normal(size=shape), 1 + rng.random(shape)))
+    return out
 
 
 def marginal_of(joint: np.ndarray, attributes: tuple[int, ...]) -> np.ndarray:
@@ -67,24 +74,62 @@ def test_marginals_equal_brute_force_on_random_models() -> None:
 def test_normaliser_and_gradient_equal_finite_differences() -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):
-        model, _, log_total = random_model(rng)
-        measurements = [
-            Measurement(p.attributes, p.bins, 10 * rng.normal(size=p.theta.shape), 1 + rng.random(p.theta.shape))
-            for p in model.parameters
-        ]
-        reference = np.concatenate([p.theta.ravel() for p in model.parameters])
-        dual = module._Dual(model.tree, measurements, 50.0, reference)
-        assert dual.layout.propagate(reference, 1.0)[0] == pytest.approx(log_total, rel=1e-12, abs=1e-12)
+        model, joint, log_total = random_model(rng)
+        measurements = random_measurements(rng, model)
+        factors = LogFactors(model.tree, [f.attributes for f in model.factors])
+        for f in model.factors:
+            factors.add(f.attributes, f.logs)
+        dual = Dual(factors, measurements, 50.0)
+        theta = np.zeros_like(dual.measured)
+        found, counts = dual.calibrate(theta)
+        assert found == pytest.approx(log_total, rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(counts, 50 * np.concatenate([binned(joint, m).ravel() for m in measurements]), atol=1e-11)
         pull = 0.3 * dual.sigma**2
-        theta = rng.normal(size=reference.shape)
-        value, gradient = dual(pull, theta)
-        assert math.isfinite(value)
+        theta = rng.normal(size=theta.shape)
+        _, gradient = dual.value(pull, theta)
         step = 1e-5
         for i in rng.choice(theta.size, min(theta.size, 12), replace=False):
             unit = np.eye(theta.size)[i] * step
-            slope = (dual(pull, theta + unit)[0] - dual(pull, theta - unit)[0]) / (2 * step)
+            slope = (dual.value(pull, theta + unit)[0] - dual.value(pull, theta - unit)[0]) / (2 * step)
             # The difference quotient's error: third derivatives of a total of 50, and rounding of the value.
             assert slope == pytest.approx(gradient[i], rel=1e-5, abs=1e-4)
+
+
+def binned(joint: np.ndarray, m: Measurement) -> np.ndarray:
+    out = np.zeros(m.values.shape)
+    table = marginal_of(joint, m.attributes)
+    for cell in np.ndindex(table.shape):
+        out[tuple(c if b is None else b[c] for c, b in zip(cell, m.bins, strict=True))] += table[cell]
+    return out
+
+
+def test_settling_keeps_the_distribution() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        model, joint, _ = random_model(rng)
+        if not model.factors:
+            continue
+        factors = LogFactors(model.tree, [f.attributes for f in model.factors])
+        for f in model.factors:
+            factors.add(f.attributes, f.logs)
+        # Parts that cancel, far beyond what products of factors could stand.
+        sets = factors.engine.factors
+        for a, b in itertools.combinations(range(len(sets)), 2):
+            for attribute in set(sets[a]) & set(sets[b]):
+                part = 300 * rng.normal(size=model.sizes[attribute])
+                for f, sign in ((a, 1), (b, -1)):
+                    shape = [-1 if i == attribute else 1 for i in sets[f]]
+                    factors._table(factors.logs, f)[...] += sign * part.reshape(shape)
+        for f in range(len(sets)):
+            kept = sorted(sets[f])
+            order = [kept.index(a) for a in sets[f]]
+            table = joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in sets[f])).transpose(order)
+            factors._table(factors.marginals, f)[...] = table
+        factors.settle()
+        assert np.abs(factors.logs).max() < 200
+        settled = MarkovRandomField(model.tree, 1000.0, [Factor(*t) for t in factors.tables()])
+        for clique in model.tree.cliques:
+            np.testing.assert_allclose(settled.marginal(clique) / 1000, marginal_of(joint, clique), rtol=0, atol=1e-9)
 
 
 def random_factors(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -211,6 +256,24 @@ def test_any_scale_of_noise_ends_in_a_distribution(sigma: float) -> None:
     assert table.sum() == pytest.approx(1000)
 
 
+def test_disagreeing_sources_of_very_different_noise() -> None:
+    """Overlapping measurements that disagree pull their factors apart; the distribution must not mind."""
+    rng = np.random.default_rng(9)
+    sizes = (4,) * 6
+    joint = rng.dirichlet(np.ones(4**6)).reshape(sizes) * 1e4
+    measurements = []
+    for pair in itertools.combinations(range(6), 2):
+        sigma = 1.0 if sum(pair) % 2 else 1000.0
+        noise = sigma * rng.normal(size=(4, 4))
+        measurements.append(measurement(pair, marginal_of(joint, pair) + noise, sigma))
+    for entropy in (1.0, 10.0):
+        model = fit(sizes, measurements, 1e4, entropy=entropy, steps=20)
+        table = model.marginal(range(6))
+        assert np.isfinite(table).all()
+        assert table.sum() == pytest.approx(1e4)
+        assert model.loss < 2 * 16 * 15
+
+
 def test_warm_start_takes_over_what_is_measured_again() -> None:
     rng = np.random.default_rng(5)
     sizes = (4, 5, 3)
@@ -247,8 +310,8 @@ def test_threads_do_not_change_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
         measurement(p, 100 * rng.random((sizes[p[0]], sizes[p[1]])), 5.0) for p in itertools.combinations(range(4), 2)
     ]
     fits = [fit(sizes, measurements, 2000.0, num_threads=count) for count in (1, 2)]
-    for a, b in zip(fits[0].parameters, fits[1].parameters, strict=True):
-        np.testing.assert_array_equal(a.theta, b.theta)
+    for a, b in zip(fits[0].factors, fits[1].factors, strict=True):
+        np.testing.assert_array_equal(a.logs, b.logs)
 
 
 def test_a_given_tree_is_used() -> None:

@@ -10,17 +10,15 @@ import pytest
 from vertimrf.errors import ModelError
 from vertimrf.graph import junction_tree
 from vertimrf.kernels.contingency import contingency
-from vertimrf.model import MarkovRandomField, Parameter
+from vertimrf.model import Factor, MarkovRandomField
 from vertimrf.sample import sample, sample_chunks
 
 
 def random_model(seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]) -> MarkovRandomField:
     rng = np.random.default_rng(seed)
-    parameters = [
-        Parameter(s, (None,) * len(s), 2 * rng.normal(size=[sizes[a] for a in s])) for s in sets
-    ]
+    factors = [Factor(s, 2 * rng.normal(size=[sizes[a] for a in s])) for s in sets]
     edges = {e for s in sets for e in itertools.combinations(s, 2)}
-    return MarkovRandomField(junction_tree(sizes, edges), 1.0, parameters)
+    return MarkovRandomField(junction_tree(sizes, edges), 1.0, factors)
 
 
 SIZES = (5, 4, 6, 3, 2, 7, 1)
@@ -47,9 +45,9 @@ def test_clique_counts_obey_their_bound(rows: int, seed: int) -> None:
 
 def test_cells_without_probability_stay_empty() -> None:
     tree = junction_tree((3, 3), [(0, 1)])
-    theta = np.zeros((3, 3))
-    theta[0, 1] = theta[2, 2] = -2000.0
-    codes = sample(MarkovRandomField(tree, 1.0, [Parameter((0, 1), (None, None), theta)]), 10_000, np.random.default_rng(0))
+    logs = np.zeros((3, 3))
+    logs[0, 1] = logs[2, 2] = -2000.0
+    codes = sample(MarkovRandomField(tree, 1.0, [Factor((0, 1), logs)]), 10_000, np.random.default_rng(0))
     counts = contingency(codes, (3, 3), (0, 1))
     assert counts[0, 1] == counts[2, 2] == 0
     assert counts.sum() == 10_000

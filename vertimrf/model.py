@@ -14,50 +14,32 @@ import numpy as np
 import numpy.typing as npt
 
 from . import container
+from .dual import Dual, LogFactors
 from .errors import ModelError
 from .graph import JunctionTree, junction_tree
-from .kernels import propagation as kernels
-from .kernels.descent import direction
 from .kernels.jit import threads
 from .measurement import Measurement
-from .propagation import Propagation
 
-__all__ = ["MarkovRandomField", "Parameter", "Summary", "fit", "summarize"]
+__all__ = ["Factor", "MarkovRandomField", "Summary", "fit", "summarize"]
 
 Array = npt.NDArray[np.float64]
 # Half a gibibyte per table.
 MAX_CELLS = 1 << 26
-# Steps that the quasi-Newton method remembers.
-MEMORY = 12
 # A sum of counts this many standard deviations (and half the records) off is no noise.
 CONTRADICTION = 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class Parameter:
-    """Log-linear parameters of one measured marginal.
+class Factor:
+    """One factor of a model.
 
     Attributes:
         attributes: strictly increasing attribute indices.
-        bins: per attribute the map code -> bin, or None.
-        theta: one number per measured cell [shape=measurement's, float64].
+        logs: log of every cell, up to a constant [one axis per attribute, float64].
     """
 
     attributes: tuple[int, ...]
-    bins: tuple[npt.NDArray[np.int64] | None, ...]
-    theta: Array
-
-    def matches(self, measurement: Measurement) -> bool:
-        """Whether it can start the parameters of a measurement."""
-        return (
-            self.attributes == measurement.attributes
-            and self.theta.shape == measurement.values.shape
-            and all(_same(a, b) for a, b in zip(self.bins, measurement.bins, strict=True))
-        )
-
-
-def _same(a: npt.NDArray[np.int64] | None, b: npt.NDArray[np.int64] | None) -> bool:
-    return (a is None) == (b is None) and (a is None or b is None or np.array_equal(a, b))
+    logs: Array
 
 
 @dataclass(frozen=True)
@@ -93,14 +75,14 @@ class MarkovRandomField:
     Args:
         tree: the junction tree.
         total: record count, above zero.
-        parameters: log-linear parameters; each fits in some clique.
+        factors: their product is the distribution; each fits in some clique.
         loss: weighted squared error of the fit, sum of (expected - measured)^2 / (2 sigma^2).
     """
 
-    def __init__(self, tree: JunctionTree, total: float, parameters: Sequence[Parameter], loss: float = 0.0) -> None:
+    def __init__(self, tree: JunctionTree, total: float, factors: Sequence[Factor], loss: float = 0.0) -> None:
         self.tree = tree
         self.total = float(total)
-        self.parameters = tuple(parameters)
+        self.factors = tuple(factors)
         self.loss = float(loss)
 
     @property
@@ -145,12 +127,11 @@ class MarkovRandomField:
     @cached_property
     def beliefs(self) -> tuple[Array, ...]:
         """Probabilities of every clique [one table per clique of the tree, axes as its attributes]; computed once."""
-        factors = [p.attributes for p in self.parameters]
-        groups, members = _merge(factors, self.sizes)
-        engine = Propagation(self.tree, groups)
-        layout = _Layout(engine, members, [(p.attributes, p.bins, p.theta.shape) for p in self.parameters])
-        layout.propagate(np.concatenate([p.theta.ravel() for p in self.parameters] or [np.zeros(0)]), 1.0)
-        return tuple(engine.belief(c) for c in range(len(self.tree.cliques)))
+        factors = LogFactors(self.tree, [f.attributes for f in self.factors])
+        for f in self.factors:
+            factors.add(f.attributes, f.logs)
+        Dual(factors, [], 1.0).anchor()
+        return tuple(factors.engine.belief(c) for c in range(len(self.tree.cliques)))
 
     def log_likelihood(self, codes: npt.NDArray[np.uint16]) -> float:
         """Sum over records of the log of the model's probability [codes: shape=(d, n), uint16]."""
@@ -171,24 +152,15 @@ class MarkovRandomField:
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file (versioned, checksummed, no pickle)."""
-        arrays: dict[str, npt.NDArray] = {}
-        listing = []
-        for i, p in enumerate(self.parameters):
-            arrays[f"theta{i}"] = p.theta
-            binned = []
-            for j, bins in enumerate(p.bins):
-                if bins is not None:
-                    arrays[f"bins{i}.{j}"] = bins.astype(np.int64)
-                    binned.append(j)
-            listing.append([list(p.attributes), binned])
         header = {
             "sizes": list(self.sizes),
             "cliques": [list(c) for c in self.tree.cliques],
             "parents": list(self.tree.parents),
             "total": self.total,
             "loss": self.loss,
-            "parameters": listing,
+            "factors": [list(f.attributes) for f in self.factors],
         }
+        arrays = {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
         container.write(path, container.pack("model", header, arrays))
 
     @classmethod
@@ -202,15 +174,8 @@ class MarkovRandomField:
         tree = JunctionTree(
             tuple(header["sizes"]), tuple(tuple(c) for c in header["cliques"]), tuple(header["parents"])
         )
-        parameters = [
-            Parameter(
-                tuple(attributes),
-                tuple(arrays[f"bins{i}.{j}"] if j in binned else None for j in range(len(attributes))),
-                arrays[f"theta{i}"],
-            )
-            for i, (attributes, binned) in enumerate(header["parameters"])
-        ]
-        return cls(tree, header["total"], parameters, header["loss"])
+        factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
+        return cls(tree, header["total"], factors, header["loss"])
 
     def _across(self, attributes: tuple[int, ...], max_cells: int) -> Array:
         """Variable elimination over the part of the tree that spans the attributes, probabilities."""
@@ -279,80 +244,6 @@ def _transposed(table: Array, names: Sequence[int], wanted: Sequence[int]) -> Ar
     return np.ascontiguousarray(table.transpose([names.index(a) for a in wanted]))
 
 
-def _merge(sets: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Join every attribute set to the smallest other that contains it: the sets left, and each one's place among them."""
-    distinct = sorted(set(sets), key=lambda s: (-len(s), s))
-    left: list[tuple[int, ...]] = []
-    for s in distinct:
-        if not any(set(s) <= set(t) for t in left):
-            left.append(s)
-    cells = [math.prod(sizes[a] for a in s) for s in left]
-    place = {
-        s: min((i for i, t in enumerate(left) if set(s) <= set(t)), key=lambda i: cells[i]) for s in distinct
-    }
-    return left, [place[s] for s in sets]
-
-
-class _Layout:
-    """Index maps between the parameters of measurements and the factors of an engine."""
-
-    def __init__(
-        self,
-        engine: Propagation,
-        members: Sequence[int],
-        shapes: Sequence[tuple[tuple[int, ...], tuple[npt.NDArray[np.int64] | None, ...], tuple[int, ...]]],
-    ) -> None:
-        self.engine = engine
-        sizes = engine.tree.sizes
-        self.offsets = np.concatenate([[0], np.cumsum([math.prod(shape) for _, _, shape in shapes])]).astype(np.int64)
-        factors: list[list[int]] = []
-        terms: list[list[int]] = []
-        maps: list[npt.NDArray[np.int32]] = []
-        cells = 0
-        for f, attributes in enumerate(engine.factors):
-            begin = len(terms)
-            for m, (own, bins, shape) in enumerate(shapes):
-                if members[m] != f:
-                    continue
-                terms.append([self.offsets[m], cells])
-                made = _cell_map(attributes, sizes, own, bins, shape)
-                maps.append(made)
-                cells += made.size
-            factors.append([engine.offsets[f], engine.offsets[f + 1] - engine.offsets[f], begin, len(terms)])
-        self._factors = np.array(factors, np.int64).reshape(len(factors), 4)
-        self._terms = np.array(terms, np.int64).reshape(len(terms), 2)
-        self._maps = np.concatenate([*maps, np.zeros(1, np.int32)])
-
-    def propagate(self, theta: Array, total: float) -> tuple[float, Array]:
-        """Log of the normaliser, and expected counts of the measured cells [shape=(n,), float64], at some parameters."""
-        engine = self.engine
-        log_total = kernels.potentials(theta, self._factors, self._terms, self._maps, engine.memory) + engine.run()
-        counts = np.empty_like(theta)
-        kernels.expected_counts(
-            engine.memory, engine.marginals, self._factors, self._terms, self._maps, total, counts
-        )
-        return log_total, counts
-
-
-def _cell_map(
-    attributes: tuple[int, ...],
-    sizes: Sequence[int],
-    own: tuple[int, ...],
-    bins: tuple[npt.NDArray[np.int64] | None, ...],
-    shape: tuple[int, ...],
-) -> npt.NDArray[np.int32]:
-    """For every cell over ``attributes`` the flat cell of a binned marginal over ``own``."""
-    out = np.zeros(1, np.int64)
-    for a in attributes:
-        step = np.zeros(sizes[a], np.int64)
-        if a in own:
-            axis = own.index(a)
-            codes = bins[axis]
-            step += (np.arange(sizes[a]) if codes is None else codes) * math.prod(shape[axis + 1 :])
-        out = (out[:, None] + step).ravel()
-    return out.astype(np.int32)
-
-
 def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: float) -> None:
     if not (math.isfinite(total) and total > 0):
         raise ModelError(f"The record count must be finite and above zero, not {total}.")
@@ -412,7 +303,7 @@ def fit(
         measurements: noisy marginals; may disagree and hold negative counts.
         total: record count.
         tree: a junction tree that covers every measurement; default: from their attributes.
-        warm: a model to start from: the parameters of marginals that are measured again are taken over.
+        warm: a model to start from; its factors that fit in the tree are taken over.
         entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells). With the
             default steps, the default was within 2 % of the best error on tables with sigma from 10 to 300.
         steps: proximal steps, 1 or more.
@@ -443,130 +334,50 @@ def fit(
         if tree.covering(m.attributes) < 0:
             raise ModelError(f"No clique of the junction tree holds the measurement of attributes {m.attributes}.")
 
-    dual = _Dual(tree, measurements, total, _start(measurements, warm))
-    pull = entropy / float(np.quantile(dual.sigma, 0.9)) * dual.sigma**2 if measurements else dual.sigma
-    # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
-    scale = 1.0 / (np.maximum(dual.measured, 0.5 * dual.sigma) + pull)
+    kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
+    factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in kept)])
+    for f in kept:
+        factors.add(f.attributes, f.logs)
+    for attribute, logs in _independent(measurements).items():
+        if not any(attribute in f.attributes for f in kept):
+            factors.add((attribute,), logs)
+    dual = Dual(factors, measurements, total)
+    expected = dual.anchor()
     theta = np.zeros_like(dual.measured)
     with threads(num_threads):
-        for step in range(steps if measurements else 0):
-            report = None if progress is None else functools.partial(progress, step)
-            theta = _minimise(functools.partial(dual, pull), theta, scale, dual.sigma, tolerance, iterations, report)
-            dual.reference = dual.reference + theta
-        expected = dual.expected()
-    loss = 0.5 * float(np.sum(((expected - dual.measured) / dual.sigma) ** 2))
-    parts = np.split(dual.reference, dual.layout.offsets[1:-1])
-    parameters = [
-        Parameter(m.attributes, m.bins, part.reshape(m.values.shape))
+        if measurements:
+            for step in range(steps):
+                report = None if progress is None else functools.partial(progress, step)
+                theta = dual.step(entropy / dual.typical, theta, tolerance, iterations, report)
+            expected = dual.anchor()
+    parts = np.split(expected, np.cumsum([m.values.size for m in measurements])[:-1])
+    loss = sum(
+        0.5 * float(np.sum(np.square((part - m.values.ravel()) / np.broadcast_to(m.sigma, m.values.shape).ravel())))
         for m, part in zip(measurements, parts, strict=False)
-    ]
-    return MarkovRandomField(tree, total, parameters, loss)
+    )
+    return MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss)
 
 
-class _Dual:
-    """The dual of a proximal step; see :func:`fit`."""
-
-    def __init__(
-        self, tree: JunctionTree, measurements: Sequence[Measurement], total: float, reference: Array
-    ) -> None:
-        groups, members = _merge([m.attributes for m in measurements], tree.sizes)
-        self.layout = _Layout(
-            Propagation(tree, groups), members, [(m.attributes, m.bins, m.values.shape) for m in measurements]
-        )
-        nothing = [np.zeros(0)]
-        self.measured = np.concatenate([m.values.ravel() for m in measurements] or nothing).astype(np.float64)
-        self.sigma = np.concatenate(
-            [np.broadcast_to(m.sigma, m.values.shape).ravel() for m in measurements] or nothing
-        ).astype(np.float64)
-        self.total = total
-        self.reference = reference
-
-    def __call__(self, pull: Array, theta: Array) -> tuple[float, Array]:
-        """Value and gradient at ``theta`` [all shape=(n,), float64]; ``pull`` is the weight times sigma squared."""
-        log_total, expected = self.layout.propagate(self.reference + theta, self.total)
-        drawn = pull * theta
-        value = self.total * log_total - float(theta @ self.measured) + 0.5 * float(drawn @ theta)
-        return value, expected - self.measured + drawn
-
-    def expected(self) -> Array:
-        """Expected counts of the measured cells at the reference."""
-        return self.layout.propagate(self.reference, self.total)[1]
-
-
-def _start(measurements: Sequence[Measurement], warm: MarkovRandomField | None) -> Array:
-    """First parameters: the warm model's; for attributes it does not cover, the logs of the best measured one-way marginal."""
-    parts = []
-    covered: set[int] = set()
+def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
+    """Centred logs of every measured attribute's best one-way marginal: most values first, then least noise."""
+    best: dict[int, tuple[int, float]] = {}
+    logs: dict[int, Array] = {}
     for m in measurements:
-        match = next((p for p in warm.parameters if p.matches(m)), None) if warm is not None else None
-        parts.append(np.zeros(m.values.shape) if match is None else match.theta.copy())
-        if match is not None:
-            covered.update(m.attributes)
-    best: dict[int, tuple[int, float, int, int]] = {}
-    starts: dict[tuple[int, int], Array] = {}
-    for i, m in enumerate(measurements):
         variance = np.broadcast_to(np.square(m.sigma), m.values.shape)
-        for axis, a in enumerate(m.attributes):
+        for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
             others = tuple(k for k in range(m.values.ndim) if k != axis)
             margin = m.values.sum(axis=others)
             spread = np.sqrt(variance.sum(axis=others))
-            bins = m.bins[axis]
-            width = 1 if bins is None else np.maximum(np.bincount(bins, minlength=len(margin)), 1)
-            starts[i, axis] = np.log(np.maximum(margin, 0.5 * spread) / width)
-            # Most values first, then least noise.
-            rank = (-len(margin), float(spread.mean()), i, axis)
-            if a not in covered and (a not in best or rank < best[a]):
-                best[a] = rank
-    for _, _, i, axis in best.values():
-        start = starts[i, axis]
-        parts[i] += (start - start.max()).reshape([-1 if k == axis else 1 for k in range(parts[i].ndim)])
-    return np.concatenate([p.ravel() for p in parts] or [np.zeros(0)])
-
-
-def _minimise(
-    evaluate: Callable[[Array], tuple[float, Array]],
-    theta: Array,
-    scale: Array,
-    sigma: Array,
-    tolerance: float,
-    iterations: int,
-    progress: Callable[[int, float], None] | None,
-) -> Array:
-    """Preconditioned L-BFGS with a weak Wolfe line search, until the gradient is small in units of sigma."""
-    value, gradient = evaluate(theta)
-    steps = np.empty((MEMORY, theta.size))
-    changes = np.empty((MEMORY, theta.size))
-    kept = 0
-    for iteration in range(iterations):
-        error = float(np.linalg.norm(gradient / sigma)) / math.sqrt(theta.size)
-        if progress:
-            progress(iteration, error)
-        if error <= tolerance:
-            break
-        order = np.arange(max(0, kept - MEMORY), kept) % MEMORY
-        way = direction(gradient, scale, steps, changes, order)
-        slope = float(way @ gradient)
-        # Bracket a length with enough decrease and a slope that has flattened; the first try nearly always does.
-        low, high, length = 0.0, math.inf, 1.0
-        for _ in range(40):
-            candidate = theta + length * way
-            new_value, new_gradient = evaluate(candidate)
-            # The slack is what rounding takes from a value of this size.
-            if not new_value <= value + 1e-4 * length * slope + 1e-13 * abs(value):
-                high = length
-            elif float(new_gradient @ way) < 0.9 * slope:
-                low = length
-            else:
-                break
-            length = 2 * low if math.isinf(high) else 0.5 * (low + high) if low else 0.25 * high
-        else:
-            return theta
-        step, change = candidate - theta, new_gradient - gradient
-        theta, value, gradient = candidate, new_value, new_gradient
-        if float(step @ change) > 0:
-            steps[kept % MEMORY], changes[kept % MEMORY] = step, change
-            kept += 1
-    return theta
+            rank = (-len(margin), float(spread.mean()))
+            if a in best and best[a] <= rank:
+                continue
+            best[a] = rank
+            # Half a standard deviation stands for counts that noise has eaten; a bin's count is spread over its values.
+            counts = np.maximum(margin, 0.5 * spread)
+            if bins is not None:
+                counts = (counts / np.maximum(np.bincount(bins, minlength=len(margin)), 1))[bins]
+            logs[a] = np.log(counts) - float(counts @ np.log(counts)) / counts.sum()
+    return logs
 
 
 def summarize(sizes: Sequence[int], measurements: Sequence[Measurement] | JunctionTree) -> Summary:

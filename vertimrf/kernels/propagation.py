@@ -30,7 +30,16 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["clear", "expected_counts", "finish_passes", "potentials", "prepare_passes", "run_blocks", "run_passes"]
+__all__ = [
+    "clear",
+    "expected_counts",
+    "finish_passes",
+    "potentials",
+    "prepare_passes",
+    "run_blocks",
+    "run_passes",
+    "take_up",
+]
 
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows; they are
 # filled in by vertimrf.propagation. Pairs ending in 0 and 1 are a first index and one past the last.
@@ -483,12 +492,14 @@ def finish_passes(p0, p1, passes, levels, groups, terms, maps, children, blocks,
 
 
 @kernel
-def potentials(theta, factors, terms, maps, memory):  # type: ignore[no-untyped-def]
-    """Factors in linear space, each with maximum 1, from the parameters of the measurements.
+def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ignore[no-untyped-def]
+    """Factors in linear space, each scaled to a mean log of 0, from their logs and the parameters of measurements.
 
     Args:
+        logs: logs of the factors, flat [float64].
         theta: parameters, flat over the measurements' cells [float64].
-        factors: first cell in ``memory``, cells, first and last term [shape=(f, 4), int64].
+        weights: probabilities that the means are taken under; the mean is left in where all are 0 [as ``logs``].
+        factors: first cell (in ``logs`` and ``memory``), cells, first and last term [shape=(f, 4), int64].
         terms: offset in ``theta`` and in ``maps`` of each measurement read by a factor [shape=(t, 2), int64].
         maps: for every cell of a factor the measurement's cell [int32].
         memory: the factors are written [float64].
@@ -498,28 +509,46 @@ def potentials(theta, factors, terms, maps, memory):  # type: ignore[no-untyped-
     """
     shift = 0.0
     for f in range(factors.shape[0]):
-        n = factors[f, 1]
-        table = memory[factors[f, 0] : factors[f, 0] + n]
-        table[:] = 0.0
-        for t in range(factors[f, 2], factors[f, 3]):
-            part = theta[terms[t, 0] :]
-            cells = maps[terms[t, 1] : terms[t, 1] + n]
-            for i in range(n):
-                table[i] += part[cells[i]]
-        top = table.max()
+        begin, n = factors[f, 0], factors[f, 1]
+        table = memory[begin : begin + n]
+        table[:] = logs[begin : begin + n]
+        _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])
+        mean = 0.0
+        mass = 0.0
         for i in range(n):
-            table[i] = math.exp(table[i] - top)
-        shift += top
+            mean += weights[begin + i] * table[i]
+            mass += weights[begin + i]
+        mean = mean / mass if mass > 0.0 else 0.0
+        for i in range(n):
+            table[i] = math.exp(table[i] - mean)
+        shift += mean
     return shift
 
 
 @kernel
-def expected_counts(memory, marginals, factors, terms, maps, total, counts):  # type: ignore[no-untyped-def]
+def take_up(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
+    """Add parameters of measurements to the logs of the factors; arguments as for :func:`potentials`."""
+    for f in range(factors.shape[0]):
+        table = logs[factors[f, 0] : factors[f, 0] + factors[f, 1]]
+        _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])
+
+
+@kernel
+def _add_terms(table, theta, terms, maps, first, last):  # type: ignore[no-untyped-def]
+    for t in range(first, last):
+        part = theta[terms[t, 0] :]
+        cells = maps[terms[t, 1] : terms[t, 1] + table.size]
+        for i in range(table.size):
+            table[i] += part[cells[i]]
+
+
+@kernel
+def expected_counts(factors, terms, maps, memory, marginals, total, counts):  # type: ignore[no-untyped-def]
     """Sum the factors' marginals, times ``total``, onto the measurements' cells: the transpose of :func:`potentials`.
 
     Args:
-        memory: the factors' marginals begin at ``marginals``, in the order of the factors [float64].
         factors, terms, maps: as for :func:`potentials`.
+        memory: the factors' marginals begin at ``marginals``, in the order of the factors [float64].
         total: record count.
         counts: written, flat over the measurements' cells [float64].
     """

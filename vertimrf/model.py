@@ -273,7 +273,7 @@ def fit(
     *,
     tree: JunctionTree | None = None,
     warm: MarkovRandomField | None = None,
-    entropy: float = 5.0,
+    entropy: float = 10.0,
     steps: int = 5,
     tolerance: float = 0.02,
     iterations: int = 300,
@@ -304,8 +304,9 @@ def fit(
         total: record count.
         tree: a junction tree that covers every measurement; default: from their attributes.
         warm: a model to start from; its factors that fit in the tree are taken over.
-        entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells). With the
-            default steps, the default was within 2 % of the best error on tables with sigma from 10 to 300.
+        entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells). What
+            matters is steps / entropy; the default was within 5 % of the least error of three-way marginals on Adult, Fire and
+            BR2000 at noise from 10 to 1,000, equal or mixed, and within 12 % on NLTCS, which wants more.
         steps: proximal steps, 1 or more.
         tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square).
         iterations: most iterations in a step.

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from test_kernels_geometric import ALPHA, cdf, chi_square
 
+from vertimrf import encode
 from vertimrf.bench import run_bench
 from vertimrf.encode import ScheduledPair, SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan, record_digests
 from vertimrf.errors import MessageError, PlanError, PrivacyError, TableError
@@ -221,6 +222,12 @@ def test_chunks_orders_and_repeated_records_change_nothing(make: Make) -> None:
     assert encoded(make, [ALL[:1], ALL[1:3], ALL[3:3], ALL[3:]]) == expected
     assert encoded(make, [ALL, ALL[:500]]) == expected
     assert encoded(make, [ALL[i : i + 100] for i in range(0, N, 100)]) == expected
+
+
+def test_columns_grouped_one_at_a_time_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = encoded(paired, [ALL])
+    monkeypatch.setattr(encode, "GROUPED_RECORDS", N)
+    assert encoded(paired, [ALL]) == expected
 
 
 @BOTH

@@ -151,7 +151,8 @@ def test_grouping_is_a_stable_sort(n: int) -> None:
     digests = some_digests(n, 9)
     codes = np.random.default_rng(9).integers(0, 7, n).astype(np.uint16)
     for slices in (1, 3, 16):
-        grouped, starts = group_by_value(digests, codes, 8, slices)
+        grouped = np.empty(n, np.uint64)
+        starts = group_by_value(digests, codes, 8, slices, grouped)
         assert np.array_equal(grouped, digests[np.argsort(codes, kind="stable")])
         assert np.array_equal(starts, np.searchsorted(np.sort(codes), np.arange(9)))
 
@@ -216,7 +217,8 @@ def test_every_value_of_an_attribute_has_its_own_law(size: int) -> None:
     n, keys, ceiling = 410, 5000, 16
     digests = some_digests(n, 13)
     codes = (np.arange(n) ** 2 % size).astype(np.uint16)
-    grouped, starts = group_by_value(digests, codes, size, 2)
+    grouped = np.empty(n, np.uint64)
+    starts = group_by_value(digests, codes, size, 2, grouped)
     state, minima = np.ones(size * keys, np.uint8), np.ones(size, np.uint8)
     tasks = np.array([[starts[v], starts[v + 1], 3, keys, v * keys, 4] for v in range(size)])
     encode_rows(K0, K1, grouped, tasks, np.array([0, size // 2, size]), *hazards(ceiling), state, minima)

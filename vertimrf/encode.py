@@ -45,6 +45,8 @@ HIGHEST_CEILING = 40
 # A row's final minimum is guessed so that the chance of having to start again is about exp(-GUESS_MARGIN).
 GUESS_MARGIN = 1.5
 PHANTOM_CHUNK = 1 << 20
+# Digests grouped at a time, of one or more columns together: a quarter of a gibibyte, or one column.
+GROUPED_RECORDS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -367,26 +369,41 @@ class SketchEncoder(_Encoder):
             if not size:
                 raise PlanError(f"No scheduled pair has group {attribute}; leave it out of the encoder.")
         super().__init__(plan, attributes, secret, sizes, shapes, num_threads)
-        # Per column, all its sketch rows, cut into blocks: value, block, keys, offset in the state [shape=(t, 4)]; and a
-        # lower bound of each one's levels.
-        self._rows = [np.concatenate(r) for r in rows]
-        self._minima = [np.full(len(r), self._base, np.uint8) for r in self._rows]
+        # All sketch rows, column after column and cut into blocks: value (numbered through all columns), block, keys,
+        # offset in the state [shape=(t, 4)]; where each column's rows start; and a lower bound of each row's levels.
+        self._first_value = np.cumsum([0, *sizes])
+        for first, column_rows in zip(self._first_value, rows, strict=False):
+            for row in column_rows:
+                row[:, 0] += first
+        self._rows = np.concatenate(
+            [row for column_rows in rows for row in column_rows] or [np.empty((0, 4), np.int64)]
+        )
+        self._first_row = np.searchsorted(self._rows[:, 0], self._first_value)
+        self._minima = np.full(len(self._rows), self._base, np.uint8)
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
         workers = numba.get_num_threads()
-        first = 0
-        for column, (size, rows, minima) in enumerate(zip(self._sizes, self._rows, self._minima, strict=True)):
-            grouped, starts = group_by_value(digests, codes[column], size, workers)
-            counts = self._counts[first : first + size]
-            counts += np.diff(starts)
-            first += size
-            value, keys = rows[:, 0], rows[:, 2]
-            stops = guess_stops(counts[value], keys, self._plan)
-            tasks = np.column_stack((starts[value], starts[value + 1], rows[:, 1:], stops))
-            order, shares = _deal(_cost(tasks, minima), workers)
-            low = minima[order]
-            encode_rows(*self._key, grouped, tasks[order], shares, self._start, self._per_length, self._state, low)
-            minima[order] = low
+        n, d = digests.size, len(self._sizes)
+        begins, ends = np.empty((2, self._counts.size), np.int64)
+        together = max(GROUPED_RECORDS // n, 1)
+        for first in range(0, d, together):
+            last = min(first + together, d)
+            grouped = np.empty((last - first, n), np.uint64)
+            for column in range(first, last):
+                starts = group_by_value(digests, codes[column], self._sizes[column], workers, grouped[column - first])
+                values = slice(self._first_value[column], self._first_value[column + 1])
+                begins[values] = starts[:-1] + (column - first) * n
+                ends[values] = starts[1:] + (column - first) * n
+                self._counts[values] += np.diff(starts)
+            some = slice(self._first_row[first], self._first_row[last])
+            value, keys = self._rows[some, 0], self._rows[some, 2]
+            stops = guess_stops(self._counts[value], keys, self._plan)
+            tasks = np.column_stack((begins[value], ends[value], self._rows[some, 1:], stops))
+            order, shares = _deal(_cost(tasks, self._minima[some]), workers)
+            minima = self._minima[some][order]
+            axis = (self._start, self._per_length)
+            encode_rows(*self._key, grouped.ravel(), tasks[order], shares, *axis, self._state, minima)
+            self._minima[some][order] = minima
 
 
 class SharedKeyEncoder(_Encoder):

@@ -63,7 +63,7 @@ def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
 
 
 @parallel_kernel
-def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def]
+def group_by_value(digests, codes, size, slices, grouped):  # type: ignore[no-untyped-def]
     """Counting sort of the records by value.
 
     Args:
@@ -71,9 +71,10 @@ def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def
         codes: values below ``size`` [shape=(n,), uint16].
         size: number of values.
         slices: into how many pieces to cut the records, for the threads.
+        grouped: the digests, value after value [shape=(n,), uint64], written.
 
     Returns:
-        The digests grouped by value [shape=(n,), uint64], and where each group starts [shape=(size + 1,), int64].
+        Where each value's group starts [shape=(size + 1,), int64].
     """
     n = digests.size
     position = np.zeros((slices, size), np.int64)
@@ -90,14 +91,13 @@ def group_by_value(digests, codes, size, slices):  # type: ignore[no-untyped-def
             position[s, v] = total
             total += held
     starts[size] = total
-    grouped = np.empty(n, np.uint64)
     for s in prange(slices):
         into = position[s]
         for i in range(n * s // slices, n * (s + 1) // slices):
             v = codes[i]
             grouped[into[v]] = digests[i]
             into[v] += 1
-    return grouped, starts
+    return starts
 
 
 @parallel_kernel
@@ -351,9 +351,9 @@ def encode_shared(  # type: ignore[no-untyped-def]
                     if at & ODD == ODD:
                         at = np.int64(settle(position[a], start, per_length, keys))
                     key = at & ODD
-                    level = np.uint8(at >> LEVEL_SHIFT)
+                    reached = np.uint8(at >> LEVEL_SHIFT)
                     for j in range(attributes):
                         row = first_row[j] + codes[j, record[a]]
-                        table[row, key] = max(table[row, key], level)
+                        table[row, key] = max(table[row, key], reached)
                 counter += 1
                 fill_words(k0, k1, digest, count, tail(block, counter), word)

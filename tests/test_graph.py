@@ -101,9 +101,9 @@ def test_budget_keeps_a_triangulation_within_its_limit(seed: int) -> None:
             assert price > allowed
             assert budget.largest == before
     assert list(budget.edges) == sorted(accepted)
-    # A triangulation within the limit is a promise that the junction tree, which searches by total cells, may only
-    # miss by a little; here it never does by more than a factor of 2.
-    assert junction_tree(sizes, accepted).largest <= 2 * allowed
+    tree = budget.tree()
+    assert_junction_tree(tree, accepted)
+    assert tree.largest <= allowed
 
 
 def test_budget_accepts_what_a_known_clique_already_holds() -> None:
@@ -124,6 +124,15 @@ def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way(
     budget = CliqueBudget(sizes, 10 * 10 * 2)
     assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
     assert budget.largest == 200
+
+
+def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = CliqueBudget([2, 3, 4, 5], 30)
+    assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (0, 3)])
+    whole = JunctionTree((2, 3, 4, 5), ((0, 1, 2, 3),), (-1,))
+    monkeypatch.setattr("vertimrf.graph.junction_tree", lambda *_: whole)
+    assert sorted(budget.tree().cliques) == [(0, 1), (0, 3), (1, 2)]
+    assert_junction_tree(budget.tree(), [(0, 1), (1, 2), (0, 3)])
 
 
 def test_an_attribute_above_the_limit_stays_alone() -> None:

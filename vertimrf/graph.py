@@ -130,6 +130,12 @@ class CliqueBudget:
         """Accepted edges, sorted."""
         return tuple((a, b) for a, mask in self._neighbours.items() for b in _bits(mask) if a < b)
 
+    def tree(self) -> JunctionTree:
+        """A junction tree of the accepted graph within the limit: the one of fewest cells, unless that exceeds it."""
+        best = junction_tree(self._sizes, self.edges)
+        own = [tuple(_bits(c)) for c in self._cliques]
+        return best if best.largest <= max(self._limit, self.largest) else _rooted(self._sizes, own)
+
     def largest_with(self, edges: Iterable[Edge]) -> int:
         """Cells of the largest clique if all these edges were added; nothing is added."""
         _, cliques = self._with(edges)
@@ -149,7 +155,7 @@ class CliqueBudget:
         if cliques is not self._cliques:
             if self._exceeds(cliques):
                 return False
-            self._cliques = [c for c in cliques if not any(c != other and c & other == c for other in cliques)]
+            self._cliques = [c for c in dict.fromkeys(cliques) if not any(c != d and c & d == c for d in cliques)]
             self._cells = [self._size(c) for c in self._cliques]
             self._tree = _spanning_forest(self._cliques)
         self._neighbours = neighbours

@@ -105,7 +105,7 @@ class Propagation:
         self.marginals = int(self.offsets[-1] + 2 * messages[-1])
         tables = self.marginals + int(self.offsets[-1])
 
-        program = _Program(sizes, _padded(tables))
+        program = _Program(sizes, _padded(tables), taken=_padded(tables))
         for role, stage in _schedule(tree):
             for c in stage:
                 reads, writes = self._tables_of(role, c)
@@ -384,10 +384,13 @@ class _Walk:
 
 @dataclass
 class _Program:
-    """Builds the integer tables that the kernels interpret."""
+    """Builds the integer tables that the kernels interpret.
+
+    ``tables`` are the cells before the scratch space, ``taken`` those in use in the present stage, ``memory`` in any.
+    """
 
     sizes: Sequence[int]
-    memory: int
+    tables: int
     passes: list[list[int]] = field(default_factory=list)
     levels: list[list[int]] = field(default_factory=list)
     groups: list[list[int]] = field(default_factory=list)
@@ -397,6 +400,8 @@ class _Program:
     stages: list[_Stage] = field(default_factory=list)
     maps: list[npt.NDArray[np.int32]] = field(default_factory=list)
     map_cells: int = 0
+    memory: int = 0
+    taken: int = 0
     known_maps: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
 
     def arrays(self) -> tuple[npt.NDArray, ...]:
@@ -416,7 +421,9 @@ class _Program:
         )
 
     def end_stage(self) -> None:
-        """What was added since the last call may run at once."""
+        """What was added since the last call may run at once; the next stage uses the same scratch space."""
+        self.memory = max(self.memory, self.taken)
+        self.taken = self.tables
         first = self.stages[-1].last if self.stages else 0
         if len(self.passes) > first:
             rows = self.passes[first:]
@@ -564,8 +571,8 @@ class _Program:
         return self.map_cells - made.size
 
     def _take(self, cells: int) -> int:
-        begin = self.memory
-        self.memory += _padded(cells)
+        begin = self.taken
+        self.taken += _padded(cells)
         return begin
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .encode import ScheduledPair, SharedKeyPlan, SketchPlan
+from .encode import HIGHEST_CEILING, ScheduledPair, SharedKeyPlan, SketchPlan
 from .errors import PlanError
 from .files import write_text
 from .privacy.accountant import calibrate
@@ -471,8 +471,10 @@ def plan_sketch(
     # The sum of the pairs' L1 errors is least with keys in proportion to cells^(2/3).
     weights = np.array([(left * right) ** (2 / 3) for _, _, left, right in cut])
     share = np.maximum((keys * weights / weights.sum()).astype(int), 1)
-    floor = max(int(math.log2(phantoms)) - FLOOR_BELOW_PHANTOMS, 0)
-    ceiling = round(math.log2(phantoms)) + CEILING_ABOVE_PHANTOMS
+    # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
+    level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
+    floor = max(int(level) - FLOOR_BELOW_PHANTOMS, 0)
+    ceiling = round(level) + CEILING_ABOVE_PHANTOMS
     scheduled = tuple(
         ScheduledPair(left=i, right=j, keys=int(k), left_bins=u, right_bins=w)
         for (i, j, u, w), k in zip(cut, share, strict=True)

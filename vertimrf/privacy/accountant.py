@@ -266,7 +266,16 @@ def _epsilons(composed: Composed, delta: float) -> list[float]:
         # delta(e) = sum over losses l >= e of mass(l) (1 - exp(e - l)); the second part is a recursion from the largest loss
         # down, which neither overflows nor cancels.
         tail = mass[zero:][::-1]
-        deltas = np.cumsum(tail) - signal.lfilter([1.0], [1.0, -math.exp(-step)], tail) + beyond
-        within = np.nonzero(deltas[::-1] <= delta)[0]
-        out.append(float(losses[zero + within[0]]) if len(within) else math.inf)
+        above = (np.cumsum(tail) + beyond)[::-1]
+        weighed = signal.lfilter([1.0], [1.0, -math.exp(-step)], tail)[::-1]
+        within = np.nonzero(above - weighed <= delta)[0]
+        if not len(within):
+            out.append(math.inf)
+            continue
+        first = int(within[0])
+        # Between grid points delta(e) = above - exp(e - l) weighed, with l the upper one: solve for e.
+        upper = float(losses[zero + first])
+        short = float(above[first]) - delta
+        between = math.log(short / float(weighed[first])) if short > 0 and weighed[first] > 0 else -math.inf
+        out.append(max(upper + max(between, -step), 0.0))
     return out

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from .errors import ModelError
 from .graph import JunctionTree
+from .kernels import descent
 from .kernels import propagation as kernels
-from .kernels.descent import direction
 from .measurement import Measurement
 from .propagation import Propagation
 
@@ -209,9 +209,7 @@ class Dual:
     def value(self, pull: Array, theta: Array) -> tuple[float, Array]:
         """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64]."""
         log_total, counts = self.calibrate(theta)
-        drawn = pull * theta
-        value = self.total * log_total - float(theta @ self.measured) + 0.5 * float(drawn @ theta)
-        return value, counts - self.measured + drawn
+        return self.total * log_total + descent.regularised(theta, self.measured, pull, counts), counts
 
     def step(
         self,
@@ -265,14 +263,14 @@ def _minimise(
     changes = np.empty((MEMORY, theta.size))
     kept = 0
     for iteration in range(iterations):
-        error = float(np.linalg.norm(gradient / sigma)) / math.sqrt(theta.size)
+        error = float(descent.root_mean_square(gradient, sigma))
         if progress:
             progress(iteration, error)
         if error <= tolerance:
             break
         order = np.arange(max(0, kept - MEMORY), kept) % MEMORY
-        way = direction(gradient, scale, steps, changes, order)
-        slope = float(way @ gradient)
+        way = descent.direction(gradient, scale, steps, changes, order)
+        slope = float(descent.dot(way, gradient))
         # Bracket a length with enough decrease and a slope that has flattened; the first try nearly always does.
         low, high, length = 0.0, math.inf, 1.0
         for _ in range(40):
@@ -281,7 +279,7 @@ def _minimise(
             # The slack is what rounding takes from a value of this size.
             if not new_value <= value + 1e-4 * length * slope + 1e-13 * abs(value):
                 high = length
-            elif float(new_gradient @ way) < 0.9 * slope:
+            elif descent.dot(new_gradient, way) < 0.9 * slope:
                 low = length
             else:
                 break
@@ -292,7 +290,7 @@ def _minimise(
             return theta
         step, change = candidate - theta, new_gradient - gradient
         theta, value, gradient = candidate, new_value, new_gradient
-        if float(step @ change) > 0:
+        if descent.dot(step, change) > 0:
             steps[kept % MEMORY], changes[kept % MEMORY] = step, change
             kept += 1
     return theta

@@ -1,4 +1,6 @@
-"""Limited-memory quasi-Newton directions.
+"""Vector work of the fit: the dual's value and gradient, and limited-memory quasi-Newton directions.
+
+Sums are taken here and not by BLAS, which starts threads for vectors of ten thousand and sums in an order that depends on them.
 
 Axes: m = remembered steps, oldest first; n = parameters.
 """
@@ -9,15 +11,46 @@ import numpy as np
 
 from .jit import kernel
 
-__all__ = ["direction"]
+__all__ = ["direction", "dot", "regularised", "root_mean_square"]
 
 
-@kernel(fastmath={"reassoc", "contract", "nsz"})
-def _dot(a, b):  # type: ignore[no-untyped-def]
+# Sums may be reassociated so that they vectorise; nothing else is relaxed.
+VECTOR = {"reassoc", "contract", "nsz"}
+
+
+@kernel(fastmath=VECTOR)
+def dot(a, b):  # type: ignore[no-untyped-def]
+    """Inner product [both shape=(n,), float64]."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
     return total
+
+
+@kernel(fastmath=VECTOR)
+def root_mean_square(a, unit):  # type: ignore[no-untyped-def]
+    """Root mean square of a / unit [both shape=(n,), float64]."""
+    total = 0.0
+    for i in range(a.size):
+        x = a[i] / unit[i]
+        total += x * x
+    return np.sqrt(total / a.size)
+
+
+@kernel(fastmath=VECTOR)
+def regularised(theta, measured, pull, counts):  # type: ignore[no-untyped-def]
+    """What the parameters add to the dual's value: -<theta, measured> + 1/2 sum pull theta^2.
+
+    Args:
+        theta, measured, pull: [shape=(n,), float64].
+        counts: expected counts; turned into the gradient, counts - measured + pull * theta [shape=(n,), float64].
+    """
+    value = 0.0
+    for i in range(theta.size):
+        drawn = pull[i] * theta[i]
+        value += theta[i] * (0.5 * drawn - measured[i])
+        counts[i] += drawn - measured[i]
+    return value
 
 
 @kernel
@@ -43,8 +76,8 @@ def direction(gradient, scale, steps, changes, order):  # type: ignore[no-untype
     for k in range(count - 1, -1, -1):
         s = steps[order[k]]
         c = changes[order[k]]
-        curvatures[k] = _dot(s, c)
-        weights[k] = _dot(s, out) / curvatures[k]
+        curvatures[k] = dot(s, c)
+        weights[k] = dot(s, out) / curvatures[k]
         for i in range(n):
             out[i] -= weights[k] * c[i]
     factor = 1.0
@@ -58,7 +91,7 @@ def direction(gradient, scale, steps, changes, order):  # type: ignore[no-untype
         out[i] *= scale[i] * factor
     for k in range(count):
         s = steps[order[k]]
-        w = weights[k] - _dot(changes[order[k]], out) / curvatures[k]
+        w = weights[k] - dot(changes[order[k]], out) / curvatures[k]
         for i in range(n):
             out[i] += w * s[i]
     return out

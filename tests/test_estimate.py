@@ -128,3 +128,39 @@ def test_r_score_of_independence_is_near_zero_and_of_equality_large():
     assert abs(np.mean(scores)) < 4 * 50 * 0.61 / 20
     equal = [np.array([5000.0, 5000.0])] * 2
     assert r_score(Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0), equal, 10_000) > 4990
+
+
+@pytest.mark.parametrize("phantoms", [2_000, 20_000])
+def test_errors_of_the_margins_are_part_of_the_stated_error(phantoms):
+    rng = np.random.default_rng(phantoms)
+    plan = plan_of(phantoms)
+    truth = np.array([[4000.0, 5000.0], [3000.0, 8000.0]])
+    repetitions, keys, spread = 100, 8000, 400.0
+    errors: dict[bool, list] = {True: [], False: []}
+    sigmas = []
+    for _ in range(repetitions):
+        left, right = sides(truth, *simulate(rng, truth.astype(int), plan, keys))
+        noisy = [
+            [side.attribute, side.bins, side.sizes + rng.normal(0, spread, 2), side.levels] for side in (left, right)
+        ]
+        for told, found in errors.items():
+            sigma = np.full(2, spread) if told else None
+            measured = estimate_pair(plan, *(Side(*side, sizes_sigma=sigma) for side in noisy), total=truth.sum())
+            found.append(measured.values - truth)
+            if told:
+                sigmas.append(measured.sigma)
+    told, plugged = (np.array(errors[known]) for known in (True, False))
+    sigma = np.mean(sigmas, axis=0)
+    # Bias within 3.5 standard errors (8 cells tested); the spread of 100 squared errors is 1 +- 0.14.
+    assert np.all(np.abs(told.mean(axis=0)) < 3.5 * sigma / np.sqrt(repetitions))
+    ratio = np.sqrt((told**2).mean(axis=0)) / sigma
+    assert np.all((ratio > 0.7) & (ratio < 1.3))
+    assert np.sqrt((told**2).mean()) < np.sqrt((plugged**2).mean())
+
+
+def test_floor_at_the_lowest_level():
+    rng = np.random.default_rng(8)
+    plan = SketchPlan(phantoms=4, floor=0, ceiling=8, pairs=(ScheduledPair(0, 1, 10, 2, 2),))
+    truth = [[5, 0], [3, 9]]
+    measured = estimate_pair(plan, *sides(truth, *simulate(rng, truth, plan, 20_000)), total=17)
+    assert np.all(np.abs(measured.values - truth) < 4 * measured.sigma)

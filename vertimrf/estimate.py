@@ -26,18 +26,26 @@ class Side:
         bins: map code -> bin [shape=(size,), int64].
         sizes: estimated number of records per bin [shape=(bins,), float64].
         levels: published sketch levels [shape=(bins, keys), uint8].
+        sizes_sigma: standard error of each of ``sizes`` [shape=(bins,), float64]; None = known exactly.
     """
 
     attribute: int
     bins: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.float64]
     levels: npt.NDArray[np.uint8]
+    sizes_sigma: npt.NDArray[np.float64] | None = None
+
+    @property
+    def errors(self) -> npt.NDArray[np.float64]:
+        """Standard error of each of ``sizes``, 0 where it is known [shape=(bins,), float64]."""
+        return np.zeros(len(self.sizes)) if self.sizes_sigma is None else self.sizes_sigma
 
 
 def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
     """log P(level <= x) of one hash for x = floor .. ceiling, clipped: 0 at the ceiling [shape=(levels,), float64]."""
     levels = np.arange(plan.floor, plan.ceiling + 1, dtype=np.float64)
-    log_cdf = np.log1p(-np.exp2(-levels))
+    # No draw has level 0: any logarithm whose exponential vanishes, but not -inf, which has no products with 0.
+    log_cdf = np.log(np.maximum(-np.expm1(-levels * np.log(2)), 1e-300))
     log_cdf[-1] = 0.0
     return log_cdf
 
@@ -47,8 +55,8 @@ def estimate_pair(
 ) -> Measurement:
     """Likelihood CarEst: every cell of one cross-party pair, each with its standard error.
 
-    Per cell the histogram of the two sketches' levels over the pair's keys is a sufficient statistic; the margins are taken
-    from the parties' own measurements and the intersection is found by maximum likelihood.
+    Per cell the histogram of the two sketches' levels over the pair's keys is a sufficient statistic. The margins are taken
+    from the parties' own measurements, with their standard errors, and the intersection is found by maximum likelihood.
 
     Args:
         plan: the sketches' phantoms, floor and ceiling.
@@ -81,6 +89,8 @@ def estimate_pair(
             histograms,
             np.maximum(left.sizes, 0.0),
             np.maximum(right.sizes, 0.0),
+            left.errors,
+            right.errors,
             float(total),
             float(plan.phantoms),
             level_log_cdf(plan),

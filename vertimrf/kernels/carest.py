@@ -50,47 +50,64 @@ def joint_histograms(left, right, floor, levels):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _score_and_information(log_cdf, a, b, c, histogram, cdf, slope):  # type: ignore[no-untyped-def]
-    """Score of the histogram and Fisher information of one key at intersection ``c`` (work arrays: cdf, slope [shape=(l, l)])."""
+def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
+    """Score of the histogram and Fisher information of one key at set sizes a, b and intersection c, in that order.
+
+    Writes ``score`` [shape=(3,)] and ``information`` [shape=(3, 3), upper triangle]; ``cdf`` [shape=(l + 1, l + 1)] is a
+    work array whose first row and column stay 0.
+    """
     levels = log_cdf.shape[0]
     for x in range(levels):
         for y in range(levels):
-            top = log_cdf[max(x, y)]
-            cdf[x, y] = np.exp(a * log_cdf[x] + b * log_cdf[y] - c * top)
-            slope[x, y] = -top * cdf[x, y]
-    score = 0.0
-    information = 0.0
+            cdf[x + 1, y + 1] = np.exp(a * log_cdf[x] + b * log_cdf[y] - c * log_cdf[max(x, y)])
+    score[:] = 0.0
+    information[:] = 0.0
     for x in range(levels):
+        log_x = log_cdf[x]
+        log_x1 = log_cdf[x - 1] if x > 0 else 0.0
         for y in range(levels):
-            p = cdf[x, y]
-            d = slope[x, y]
-            if x > 0:
-                p -= cdf[x - 1, y]
-                d -= slope[x - 1, y]
-            if y > 0:
-                p -= cdf[x, y - 1]
-                d -= slope[x, y - 1]
-            if x > 0 and y > 0:
-                p += cdf[x - 1, y - 1]
-                d += slope[x - 1, y - 1]
+            log_y = log_cdf[y]
+            log_y1 = log_cdf[y - 1] if y > 0 else 0.0
+            here, left, down, corner = cdf[x + 1, y + 1], cdf[x, y + 1], cdf[x + 1, y], cdf[x, y]
+            p = here - left - down + corner
             # Far tails lose all digits to cancellation; they carry no information worth a wrong ratio.
             if p > 1e-14:
-                score += histogram[x, y] * d / p
-                information += d * d / p
-    return score, information
+                da = log_x * (here - down) - log_x1 * (left - corner)
+                db = log_y * (here - left) - log_y1 * (down - corner)
+                dc = -log_cdf[max(x, y)] * here
+                if x > 0:
+                    dc += log_cdf[max(x - 1, y)] * left
+                if y > 0:
+                    dc += log_cdf[max(x, y - 1)] * down
+                if x > 0 and y > 0:
+                    dc -= log_cdf[max(x, y) - 1] * corner
+                share = histogram[x, y] / p
+                score[0] += share * da
+                score[1] += share * db
+                score[2] += share * dc
+                information[0, 0] += da * da / p
+                information[0, 1] += da * db / p
+                information[0, 2] += da * dc / p
+                information[1, 1] += db * db / p
+                information[1, 2] += db * dc / p
+                information[2, 2] += dc * dc / p
 
 
 @parallel_kernel
-def solve_intersections(histograms, left_sizes, right_sizes, total, phantoms, log_cdf):  # type: ignore[no-untyped-def]
-    """Maximum-likelihood size of every cell's intersection, margins known, by Fisher scoring.
+def solve_intersections(histograms, left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf):  # type: ignore[no-untyped-def]
+    """Maximum-likelihood size of every cell's intersection, margins known up to Gaussian errors, by Fisher scoring.
 
     With F the distribution of one hash level, P(W <= x, W' <= y) = F(x)^(a+N) F(y)^(b+N) F(max(x, y))^(-c) for set sizes
-    a, b, phantoms N and intersection c. Estimates may be negative, so that they are unbiased at c = 0.
+    a, b, phantoms N and intersection c. The likelihood is maximised over a, b and c together, a and b under Gaussian priors
+    around the margins given, so that an error of the margins is neither passed on whole nor forgotten in the standard error.
+    Estimates may be negative, so that they are unbiased at c = 0.
 
     Args:
         histograms: joint level counts [shape=(u, w, l, l), int32].
         left_sizes: set sizes of the left values [shape=(u,), float64], records.
         right_sizes: set sizes of the right values [shape=(w,), float64], records.
+        left_errors: standard errors of the left set sizes [shape=(u,), float64]; 0 = known.
+        right_errors: standard errors of the right set sizes [shape=(w,), float64]; 0 = known.
         total: number of records; starts the iteration at independence.
         phantoms: phantom records per sketch.
         log_cdf: log F at every published level, 0 at the ceiling [shape=(l,), float64].
@@ -109,29 +126,54 @@ def solve_intersections(histograms, left_sizes, right_sizes, total, phantoms, lo
         for x in range(levels):
             for y in range(levels):
                 keys += histogram[x, y]
-        cdf = np.empty((levels, levels))
-        slope = np.empty((levels, levels))
-        a = left_sizes[i] + phantoms
-        b = right_sizes[j] + phantoms
-        # Beyond these bounds an exponent changes sign and the law is no distribution.
-        low = -0.5 * phantoms
-        high = min(a, b) - 0.5 * phantoms
-        c = min(max(left_sizes[i] * right_sizes[j] / max(total, 1.0), 0.0), high)
+        cdf = np.zeros((levels + 1, levels + 1))
+        score = np.empty(3)
+        fisher = np.empty((3, 3))
+        sa = left_errors[i]
+        sb = right_errors[j]
+        # Set sizes are iterated in units of their standard errors, which keeps known margins (error 0) an ordinary case.
+        za = 0.0
+        zb = 0.0
+        start = max(left_sizes[i] * right_sizes[j] / max(total, 1.0), 0.0)
+        c = min(start, min(left_sizes[i], right_sizes[j]) + 0.5 * phantoms)
         step = 0.0
-        information = 1.0
-        for _ in range(25):
-            score, information = _score_and_information(log_cdf, a, b, c, histogram, cdf, slope)
+        information = 0.0
+        for _ in range(30):
+            # Beyond these bounds an exponent changes sign and the law is no distribution.
+            a = max(left_sizes[i] + sa * za, 0.0) + phantoms
+            b = max(right_sizes[j] + sb * zb, 0.0) + phantoms
+            low = -0.5 * phantoms
+            high = min(a, b) - 0.5 * phantoms
+            c = min(max(c, low), high)
+            step = 0.0
+            _score_and_information(log_cdf, a, b, c, histogram, cdf, score, fisher)
+            maa = 1.0 + sa * sa * keys * fisher[0, 0]
+            mbb = 1.0 + sb * sb * keys * fisher[1, 1]
+            mab = sa * sb * keys * fisher[0, 1]
+            ua = sa * keys * fisher[0, 2]
+            ub = sb * keys * fisher[1, 2]
+            ga = sa * score[0] - za
+            gb = sb * score[1] - zb
+            determinant = maa * mbb - mab * mab
+            ra = (mbb * ua - mab * ub) / determinant
+            rb = (maa * ub - mab * ua) / determinant
+            information = keys * fisher[2, 2] - ra * ua - rb * ub
             if information <= 0.0:
-                step = 0.0
                 break
-            step = score / (keys * information)
+            step = (score[2] - ra * ga - rb * gb) / information
             nearer = min(max(c + step, low), high)
             moved = abs(nearer - c)
-            if moved < 1e-3 / np.sqrt(keys * information) or moved == 0.0:
+            ha = ga - ua * (nearer - c)
+            hb = gb - ub * (nearer - c)
+            moved_a = (mbb * ha - mab * hb) / determinant
+            moved_b = (maa * hb - mab * ha) / determinant
+            if moved * np.sqrt(information) < 1e-3 and abs(moved_a) + abs(moved_b) < 1e-3:
                 break
+            za += moved_a
+            zb += moved_b
             c = nearer
             step = 0.0
         # The last step is taken unclamped, so that the estimate stays unbiased at the bounds.
         counts[i, j] = c + step
-        errors[i, j] = 1.0 / np.sqrt(keys * information) if information > 0.0 else np.inf
+        errors[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf
     return counts, errors

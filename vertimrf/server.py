@@ -195,13 +195,15 @@ class Server:
                     values, errors = count_pair(plan.sketch, a, b, (left.levels, right.levels))
                     out.append(Measurement((a, b), (left.bins, right.bins), values, errors, "randomised responses"))
             return out
+        variance = one_way_variances(sizes=plan.schema.sizes, messages=messages)
         waiting = [iter(message.sketches) for message in messages]
         for pair in plan.sketch.pairs:
             sides = []
             for group, count in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
                 attribute = plan.groups[group].attribute
                 set_sizes = _sum_bins(one_way[attribute], bins[group], count)
-                sides.append(Side(attribute, bins[group], set_sizes, next(waiting[owner[group]])))
+                sigma = np.sqrt(variance[attribute] * np.bincount(bins[group], minlength=count))
+                sides.append(Side(attribute, bins[group], set_sizes, next(waiting[owner[group]]), sigma))
             out.append(estimate_pair(plan.sketch, sides[0], sides[1], total, num_threads))
         return out
 
@@ -214,6 +216,21 @@ def _sum_bins(counts: Floats, bins: npt.NDArray[np.int64], count: int) -> Floats
 def _as_measurement(marginal: Any, party: str) -> Measurement:
     nothing = (None,) * len(marginal.attributes)
     return Measurement(marginal.attributes, nothing, marginal.counts.astype(np.float64), marginal.sigma, f"party {party}")
+
+
+def one_way_variances(sizes: Sequence[int], messages: Sequence[Message]) -> Floats:
+    """Variance of one value's count per attribute, from all released marginals that contain the attribute [shape=(d,)].
+
+    Marginals add up by their inverse variances; a fitted model is at least about as precise as that.
+    """
+    precision = np.zeros(len(sizes))
+    for message in messages:
+        for marginal in message.marginals:
+            for attribute in marginal.attributes:
+                precision[attribute] += sizes[attribute] / (marginal.sigma**2 * marginal.counts.size)
+    with np.errstate(divide="ignore"):
+        out: Floats = 1.0 / precision
+    return out
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:

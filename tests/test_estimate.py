@@ -7,7 +7,7 @@ import pytest
 
 from vertimrf.encode import ScheduledPair, SketchPlan
 from vertimrf.errors import MessageError
-from vertimrf.estimate import Side, estimate_pair, level_log_cdf, r_score
+from vertimrf.estimate import Side, estimate_pair, level_log_cdf, project_onto_margins, r_score
 from vertimrf.kernels.carest import joint_histograms
 from vertimrf.measurement import Measurement
 
@@ -164,3 +164,19 @@ def test_floor_at_the_lowest_level():
     truth = [[5, 0], [3, 9]]
     measured = estimate_pair(plan, *sides(truth, *simulate(rng, truth, plan, 20_000)), total=17)
     assert np.all(np.abs(measured.values - truth) < 4 * measured.sigma)
+
+
+def test_projection_meets_margins_and_is_the_nearest():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 50, (3, 4)).astype(float)
+    sigma = rng.uniform(5, 40, truth.shape)
+    noisy = truth + rng.normal(0, sigma)
+    rows, columns = truth.sum(axis=1), truth.sum(axis=0)
+    got = project_onto_margins(noisy, sigma, rows, columns, sweeps=20_000)
+    assert got.min() >= 0
+    np.testing.assert_allclose(got.sum(axis=1), rows, atol=1e-3)
+    np.testing.assert_allclose(got.sum(axis=0), columns, atol=1e-3)
+    # Nearest point of a convex set: no feasible table lies at an acute angle.
+    assert ((noisy - got) * (truth - got) / sigma**2).sum() < 1e-3
+    with pytest.raises(MessageError, match="all zero"):
+        project_onto_margins(noisy, sigma, rows * 0, columns * 0)

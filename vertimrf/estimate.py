@@ -14,7 +14,7 @@ from .kernels.carest import joint_histograms, solve_intersections
 from .kernels.jit import threads
 from .measurement import Measurement
 
-__all__ = ["Side", "estimate_pair", "published_estimate", "r_score"]
+__all__ = ["Side", "estimate_pair", "project_onto_margins", "published_estimate", "r_score"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +133,44 @@ def published_estimate(plan: SharedKeyPlan, left: Side, right: Side, total: floa
         sigma=1.04 / np.sqrt(plan.keys) * seen,
         source="published sketches",
     )
+
+
+def project_onto_margins(
+    values: npt.NDArray[np.float64],
+    sigma: float | npt.NDArray[np.float64],
+    rows: npt.NDArray[np.float64],
+    columns: npt.NDArray[np.float64],
+    sweeps: int = 1000,
+) -> npt.NDArray[np.float64]:
+    """The non-negative table with given margins that is nearest in weighted least squares (Dykstra's projections).
+
+    Args:
+        values: estimated counts [shape=(u, w)]; ``sigma``: their standard errors, one number or of that shape.
+        rows, columns: margins, non-negative and with equal sums [shape=(u,) and (w,)].
+        sweeps: most passes over both margins and the bounds.
+
+    Returns:
+        [shape=(u, w), float64]
+
+    Raises:
+        MessageError: margins that are all zero, negative, or of different sums.
+    """
+    if min(rows.min(), columns.min()) < 0 or not rows.sum() > 0 or not np.isclose(rows.sum(), columns.sum()):
+        raise MessageError("Margins must be non-negative, have equal sums and not be all zero; clip and rescale them first.")
+    variance = np.broadcast_to(np.asarray(sigma, np.float64) ** 2, values.shape)
+    by_row, by_column = variance.sum(axis=1, keepdims=True), variance.sum(axis=0, keepdims=True)
+    table, held = values.copy(), np.zeros_like(values)
+    for _ in range(sweeps):
+        before = table
+        table = table + variance * ((rows[:, None] - table.sum(axis=1, keepdims=True)) / by_row)
+        table = table + variance * ((columns - table.sum(axis=0, keepdims=True)) / by_column)
+        # Only the bounds need Dykstra's memory: the margins are affine.
+        raised = np.maximum(table + held, 0.0)
+        held = table + held - raised
+        table = raised
+        if np.abs(table - before).max() < 1e-9 * rows.sum():
+            break
+    return table
 
 
 def _highest_of_others(levels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -47,7 +47,8 @@ def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
     # No draw has level 0: any logarithm whose exponential vanishes, but not -inf, which has no products with 0.
     log_cdf = np.log(np.maximum(-np.expm1(-levels * np.log(2)), 1e-300))
     log_cdf[-1] = 0.0
-    return log_cdf
+    out: npt.NDArray[np.float64] = log_cdf
+    return out
 
 
 def estimate_pair(

@@ -62,7 +62,7 @@ def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noi
     scores = _noisy_r_scores(codes, sizes, pairs, plan, noise)
     budget = graph.CliqueBudget(sizes, plan.largest_clique)
     edges = tuple(pair for pair in sorted(pairs, key=lambda pair: -scores[pair]) if budget.try_edge(*pair))
-    tree = graph.junction_tree(sizes, edges)
+    tree = budget.tree()
     candidates = _useful_candidates(tree, sizes, total, plan)
 
     for attributes in _cover(candidates, sizes, scores, plan):

@@ -139,6 +139,8 @@ class Server:
         start = time.perf_counter()
         kept = set(edges)
         used = local + [m for m in crossing if (m.attributes[0], m.attributes[1]) in kept]
+        # A tau below the local clique limit may leave a local marginal without a clique.
+        used = [m for m in used if tree.covering(m.attributes) >= 0]
         fitted = model.fit(sizes, used, total, tree=tree, num_threads=num_threads) if kept else initial
         seconds["OptMRF"] = time.perf_counter() - start
 
@@ -261,11 +263,8 @@ def combine_graphs(
     """
     sizes = plan.schema.sizes
     budget = graph.CliqueBudget(sizes, plan.tau)
-    edges = []
     for measurement in local:
-        for a, b in itertools.combinations(measurement.attributes, 2):
-            if budget.try_edge(a, b):
-                edges.append((a, b))
+        budget.try_clique(measurement.attributes)
     margins = {i: initial.marginal((i,)) for i in range(len(sizes))}
     scored = []
     for measurement in crossing:
@@ -285,4 +284,4 @@ def combine_graphs(
             f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
             "synthesised as independent; raise tau or epsilon."
         )
-    return tuple(kept), graph.junction_tree(sizes, edges + kept), tuple(warnings)
+    return tuple(kept), budget.tree(), tuple(warnings)

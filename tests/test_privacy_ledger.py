@@ -9,8 +9,8 @@ import pytest
 
 from vertimrf.errors import PrivacyError
 from vertimrf.privacy.accountant import epsilon
-from vertimrf.privacy.events import GaussianEvent, GeometricEvent, SelectionEvent, SketchEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SelectionEvent, SketchEvent
+from vertimrf.privacy.ledger import Ledger, LedgerEntry, _digest
 
 ENTRIES = (
     LedgerEntry(GaussianEvent(40.0), "clinic", "record count", "discrete Gaussian, sigma 40.0"),
@@ -33,6 +33,14 @@ def test_totals_and_shares(ledger):
     assert running == sorted(running)
     assert running[-1] == ledger.epsilon
     assert ledger.private
+    assert "(add or remove one record; " in ledger.table()
+
+
+def test_randomised_responses_are_about_replacing_a_record():
+    entry = LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR")
+    ledger = Ledger((entry,), 1e-5)
+    assert ledger.neighbours == "replace one record"
+    assert "(replace one record; " in ledger.table()
 
 
 def test_a_ledger_survives_its_file(ledger):
@@ -60,7 +68,14 @@ def test_an_edited_ledger_is_refused(ledger, edit):
         Ledger.from_json(data)
 
 
-@pytest.mark.parametrize("data", [None, [], {}, {"epsilon": 1}])
+@pytest.mark.parametrize("change", [{"delta": None}, {"delta": "x"}, {"reasons": 3}, {"entries": [1]}])
+def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change):
+    body = {key: value for key, value in ledger.to_json().items() if key != "digest"} | change
+    with pytest.raises(PrivacyError, match="malformed|no ledger entry"):
+        Ledger.from_json(body | {"digest": _digest(body)})
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"epsilon": 1}, {"entries": []}])
 def test_what_is_no_ledger_is_refused(data):
     with pytest.raises(PrivacyError, match="no ledger"):
         Ledger.from_json(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import sys
 
@@ -39,7 +40,7 @@ def test_the_server_learns_nothing_from_what_it_relays(keys):
     assert drawn.value.hex() not in public
     assert drawn.value.hex() not in repr(drawn)
     assert keys[0].value.hex() not in repr(keys[0])
-    assert len(drawn.fingerprint) == 8
+    assert re.fullmatch("[0-9a-f]{4}(-[0-9a-f]{4}){3}", drawn.fingerprint)
 
 
 def test_files_are_for_their_owner_alone(keys, tmp_path):
@@ -82,12 +83,32 @@ def test_altered_or_foreign_envelopes_are_refused(keys):
         open_envelope([], keys[1])
     with pytest.raises(MessageError, match="bear one name"):
         seal(Secret.new(), keys[0], [keys[1].offer, keys[1].offer])
+    with pytest.raises(MessageError, match="name 'airline' with another key"):
+        seal(Secret.new(), keys[0], [OfferKey.new("airline").offer, keys[1].offer])
 
 
 @pytest.mark.parametrize("public", [bytes(32), b"short"])
 def test_unusable_public_keys_are_refused(keys, public):
     with pytest.raises(MessageError, match="not a usable public key"):
         seal(Secret.new(), keys[0], [Offer("weather", public)])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"kind": "offer key", "party": "x", "value": "AAAA"}', "3 bytes, not 32"),
+        ('{"kind": "offer key", "party": "", "value": "AAAA"}', "needs a name"),
+        ('{"kind": "offer key", "party": 7, "value": "AAAA"}', "needs a name, not 7"),
+        ('{"kind": "offer key", "value": "AAAA"}', "incomplete"),
+    ],
+)
+def test_bad_key_files_are_one_sentence(tmp_path, content, said):
+    (tmp_path / "key").write_text(content)
+    with pytest.raises(MessageError, match=said):
+        OfferKey.load(tmp_path / "key")
+    (tmp_path / "offer").write_text(content.replace("offer key", "offer").replace("value", "public"))
+    with pytest.raises(MessageError, match=said.replace("3 bytes, not 32", "not a usable public key")):
+        Offer.load(tmp_path / "offer")
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,12 @@ class Secret:
 
     @property
     def fingerprint(self) -> str:
-        """Eight hexadecimal digits that parties compare by phone; they tell nothing useful about the secret."""
-        return hashlib.sha256(b"vertimrf fingerprint" + self.value).hexdigest()[:8]
+        """Four groups of four hexadecimal digits that parties compare by phone; they tell nothing useful about the secret.
+
+        64 bits: whoever swaps offers on the way would have to try as many secrets to find a second one that passes.
+        """
+        digits = hashlib.sha256(b"vertimrf fingerprint" + self.value).hexdigest()
+        return "-".join(digits[i : i + 4] for i in range(0, 16, 4))
 
     def save(self, path: str | Path) -> None:
         """Write the secret, readable by its owner alone."""
@@ -82,6 +86,11 @@ class OfferKey:
     party: str
     value: bytes = field(repr=False)
 
+    def __post_init__(self) -> None:
+        _check_party(self.party)
+        if len(self.value) != SIZE:
+            raise MessageError(f"The offer key of {self.party!r} has {len(self.value)} bytes, not {SIZE}.")
+
     @classmethod
     def new(cls, party: str) -> OfferKey:
         """A fresh key from the operating system."""
@@ -104,7 +113,7 @@ class OfferKey:
             MessageError: missing, or not an offer key.
         """
         data = _read(path, "offer key")
-        return cls(str(data.get("party")), _bytes(data, "value", path))
+        return cls(data["party"], _bytes(data, "value", path))
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,11 @@ class Offer:
     party: str
     public: bytes
 
+    def __post_init__(self) -> None:
+        _check_party(self.party)
+        if len(self.public) != SIZE:
+            raise MessageError(f"The offer of {self.party!r} is not a usable public key: it has {len(self.public)} bytes.")
+
     def to_json(self) -> dict[str, str]:
         """JSON-able form."""
         return {"kind": "offer", "party": self.party, "public": _text(self.public)}
@@ -131,7 +145,7 @@ class Offer:
             MessageError: missing, or not an offer.
         """
         data = _read(path, "offer")
-        return cls(str(data.get("party")), _bytes(data, "public", path))
+        return cls(data["party"], _bytes(data, "public", path))
 
 
 def seal(secret: Secret, key: OfferKey, offers: Sequence[Offer]) -> dict[str, Any]:
@@ -146,11 +160,13 @@ def seal(secret: Secret, key: OfferKey, offers: Sequence[Offer]) -> dict[str, An
         Public envelopes, JSON-able.
 
     Raises:
-        MessageError: two offers of one party.
+        MessageError: two offers of one party, or another party's offer under this one's name.
     """
     names = [offer.party for offer in offers]
     if len(set(names)) < len(names):
         raise MessageError(f"Two offers bear one name ({', '.join(sorted(names))}); each party gives one.")
+    if any(offer.party == key.party and offer != key.offer for offer in offers):
+        raise MessageError(f"An offer bears the name {key.party!r} with another key; make offer and key file together.")
     envelopes = {}
     for offer in offers:
         if offer.party != key.party:
@@ -173,7 +189,7 @@ def open_envelope(data: Any, key: OfferKey) -> Secret:
     if not isinstance(data, dict) or data.get("kind") != "envelopes":
         raise MessageError("These are no envelopes; pass the file that `vertimrf secret seal` wrote.")
     try:
-        sender = Offer(str(data["from"]["party"]), _bytes(data["from"], "public", "the envelopes"))
+        sender = Offer(data["from"]["party"], _bytes(data["from"], "public", "the envelopes"))
         sealed = _bytes(data["envelopes"], key.party, "the envelopes")
     except (KeyError, TypeError):
         raise MessageError(f"There is no envelope for {key.party!r}; give its offer to the party that seals.") from None
@@ -191,6 +207,11 @@ def derive(secret: Secret, plan_digest: bytes, *, purpose: str, round: int = 0) 
     """
     info = b"vertimrf " + purpose.encode() + b" " + str(round).encode()
     return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(secret.value)
+
+
+def _check_party(name: Any) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise MessageError(f"A party needs a name, not {name!r}; use the one that the plan gives it.")
 
 
 def _pair_key(key: OfferKey, other: Offer) -> bytes:

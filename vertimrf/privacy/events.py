@@ -35,6 +35,18 @@ Floats = npt.NDArray[np.float64]
 
 # Noise values on either side that a Gaussian's loss is computed from one by one.
 MOST_NOISE_POINTS = 1 << 16
+# Probability, over all keys, of sketch levels so rare that their loss counts as infinite.
+RARE = 1e-14
+# Points of one event's grid; losses further up count as infinite.
+MOST_POINTS = 1 << 25
+# Bounds within which every formula here keeps its digits; all are far beyond any use.
+LEAST_SCALE, MOST_SCALE = 1e-6, 1e100
+LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e4
+MOST_REPETITIONS = 10**9
+MOST_PHANTOMS = 10**12
+MOST_SENSITIVITY = 10**9
+MOST_LEVEL = 1 << 16
+MOST_ATTRIBUTES = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +99,10 @@ class GaussianEvent:
     count: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.sigma) and self.sigma > 0):
-            raise PrivacyError(f"A Gaussian event needs a sigma above 0, not {self.sigma}.")
-        _check_whole("a Gaussian event's sensitivity", self.sensitivity)
-        _check_whole("a Gaussian event's count", self.count)
+        _check_whole("a Gaussian event's sensitivity", self.sensitivity, MOST_SENSITIVITY)
+        _check_whole("a Gaussian event's count", self.count, MOST_REPETITIONS)
+        least, most = self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE
+        _check_number("a Gaussian event's sigma", self.sigma, least, most)
 
     @property
     def rho(self) -> float:
@@ -101,13 +113,12 @@ class GaussianEvent:
         return self.sensitivity / self.sigma
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        # Beyond 10 sigma lies less than 1e-22 of the mass; leaving it out makes it count as an infinite loss.
-        reach = math.ceil(10 * self.sigma) + 1
+        # Beyond 10 sigma lies less than 1e-22 of the mass, far less than what the accountant adds for rounding.
+        reach = float(math.ceil(10 * self.sigma) + 1)
         if reach <= MOST_NOISE_POINTS:
             noise = np.arange(-reach, reach + 1, dtype=np.float64)
             mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
-            # The tail's share is added to the normaliser, so that no probability is overstated by truncation.
-            mass /= mass.sum() * (1 + 1e-21)
+            mass /= mass.sum()
         else:
             # Blocks of noise values, each at its largest loss: up by at most a 6,000th of the spread. The masses are those
             # of the rounded continuous Gaussian, which within 10 sigma agree to 101 / (24 sigma^2) of themselves.
@@ -142,9 +153,8 @@ class SelectionEvent:
     count: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise PrivacyError(f"A selection event needs an epsilon above 0, not {self.epsilon}.")
-        _check_whole("a selection event's count", self.count)
+        _check_number("a selection event's epsilon", self.epsilon, LEAST_EPSILON, MOST_EPSILON)
+        _check_whole("a selection event's count", self.count, MOST_REPETITIONS)
 
     @property
     def rho(self) -> float:
@@ -201,13 +211,15 @@ class SketchEvent:
     attributes_per_key: int = 2
 
     def __post_init__(self) -> None:
-        _check_whole("a sketch event's number of phantoms", self.phantoms)
-        _check_whole("a sketch event's number of keys", self.keys)
-        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key)
-        if not 0 <= self.floor < self.ceiling:
-            raise PrivacyError(f"A sketch's floor {self.floor} must be at least 0 and below its ceiling {self.ceiling}.")
-        if not (math.isfinite(self.gamma) and self.gamma > 0):
-            raise PrivacyError(f"A sketch's gamma must be above 0, not {self.gamma}.")
+        _check_whole("a sketch event's number of phantoms", self.phantoms, MOST_PHANTOMS)
+        _check_whole("a sketch event's number of keys", self.keys, MOST_REPETITIONS)
+        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key, MOST_ATTRIBUTES)
+        # Levels start at 1: a ceiling of 1 would publish the same whatever the data.
+        _check_whole("a sketch event's ceiling", self.ceiling, MOST_LEVEL, least=2)
+        _check_whole("a sketch event's floor", self.floor, MOST_LEVEL, least=0)
+        if not self.floor < self.ceiling:
+            raise PrivacyError(f"A sketch's floor {self.floor} must be below its ceiling {self.ceiling}.")
+        _check_number("a sketch event's gamma", self.gamma, 1e-6, 1e6)
 
     @property
     def count(self) -> int:
@@ -256,9 +268,10 @@ class SketchEvent:
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
         log_p, log_ratio = self.atoms
+        rare = RARE / self.keys
         return (
-            connect_the_dots(log_ratio, np.exp(log_p + log_ratio), step),
-            connect_the_dots(-log_ratio, np.exp(log_p), step),
+            connect_the_dots(*_without_rare(log_ratio, np.exp(log_p + log_ratio), rare), step),
+            connect_the_dots(*_without_rare(-log_ratio, np.exp(log_p), rare), step),
         )
 
     def renyi(self, orders: Floats) -> Floats:
@@ -283,10 +296,11 @@ class GeometricEvent:
     count: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise PrivacyError(f"A geometric event needs a scale above 0, not {self.scale}.")
-        _check_whole("a geometric event's sensitivity", self.sensitivity)
-        _check_whole("a geometric event's count", self.count)
+        # Every noise value within the sensitivity is an atom of its own.
+        _check_whole("a geometric event's sensitivity", self.sensitivity, 1 << 20)
+        _check_whole("a geometric event's count", self.count, MOST_REPETITIONS)
+        least, most = self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE
+        _check_number("a geometric event's scale", self.scale, least, most)
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
@@ -333,10 +347,9 @@ class GRREvent:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(self.sizes))
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise PrivacyError(f"A randomised-response event needs an epsilon above 0, not {self.epsilon}.")
+        _check_number("a randomised response's epsilon", self.epsilon, LEAST_EPSILON, MOST_EPSILON)
         for size in self.sizes:
-            _check_whole("a randomised response's number of values", size)
+            _check_whole("a randomised response's number of values", size, MOST_LEVEL)
         if not any(size > 1 for size in self.sizes):
             raise PrivacyError("A randomised-response event needs an attribute of at least 2 values.")
 
@@ -409,6 +422,8 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
     This is the pessimistic discretisation of Doroshenko et al. (2022), for a distribution of finitely many losses: far
     tighter under composition than rounding every loss up.
     """
+    near = loss < loss.min() + step * MOST_POINTS
+    loss, mass = loss[near], mass[near]
     index = np.floor(loss / step).astype(np.int64)
     # Rounding may leave the remainder a hair outside one step.
     rest = np.clip(loss - index * step, 0.0, step)
@@ -420,14 +435,32 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
     return LossGrid(lowest, grid)
 
 
+def _without_rare(loss: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats]:
+    """Atoms without the largest losses, as many as together have less than ``rare``: they count as infinite.
+
+    The smallest losses, as many, are raised to the next. Both are never optimistic, and keep the grid short.
+    """
+    order = np.argsort(loss)
+    loss, mass = loss[order], mass[order]
+    first = int(np.searchsorted(np.cumsum(mass), rare))
+    stop = loss.size - int(np.searchsorted(np.cumsum(mass[::-1]), rare))
+    return np.maximum(loss[:stop], loss[first]), mass[:stop]
+
+
 def _log_sum(terms: Floats) -> float:
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum()))
 
 
-def _check_whole(what: str, value: float) -> None:
-    if not math.isfinite(value) or value != int(value) or value < 1:
-        raise PrivacyError(f"{what[0].upper()}{what[1:]} must be a whole number of at least 1, not {value}.")
+def _check_whole(what: str, value: int, most: int, least: int = 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        bound = f"at most {most:,}" if isinstance(value, int) and value > most else f"at least {least}"
+        raise PrivacyError(f"{what[0].upper()}{what[1:]} must be a whole number of {bound}, not {value}.")
+
+
+def _check_number(what: str, value: float, least: float, most: float) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+        raise PrivacyError(f"{what[0].upper()}{what[1:]} must be a number from {least:g} to {most:g}, not {value}.")
 
 
 KINDS: Mapping[str, type] = {

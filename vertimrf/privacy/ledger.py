@@ -128,13 +128,16 @@ class Ledger:
         Raises:
             PrivacyError: not a ledger, or one that was edited.
         """
-        if not isinstance(data, dict) or "entries" not in data:
+        if not isinstance(data, dict) or not isinstance(data.get("entries"), list) or not data["entries"]:
             raise PrivacyError("This is no ledger: it has no entries.")
         body = {key: value for key, value in data.items() if key != "digest"}
         if data.get("digest") != _digest(body):
             raise PrivacyError("The ledger was edited (its digest does not match); use the file that the run wrote.")
         entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
-        return cls(entries, float(data["delta"]), tuple(str(reason) for reason in data["reasons"]))
+        try:
+            return cls(entries, float(data["delta"]), tuple(str(reason) for reason in data["reasons"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise PrivacyError(f"The ledger is incomplete or malformed ({error}); use the file that the run wrote.") from None
 
     def table(self) -> str:
         """The ledger as text for a terminal."""

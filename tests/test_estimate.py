@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,8 +41,11 @@ def plan_of(phantoms):
 
 def sides(table, left, right):
     table = np.asarray(table, float)
-    identity = [np.arange(s) for s in table.shape]
-    return Side(0, identity[0], table.sum(axis=1), left), Side(1, identity[1], table.sum(axis=0), right)
+    u, w = table.shape
+    return (
+        Side((0,), (np.arange(u),), (u,), table.sum(axis=1), left),
+        Side((1,), (np.arange(w),), (w,), table.sum(axis=0), right),
+    )
 
 
 @pytest.mark.parametrize("phantoms", [500, 5_000, 50_000])
@@ -77,9 +82,7 @@ def test_attributes_come_out_in_schema_order():
     table = np.array([[100, 2000, 300], [50, 20, 4000]])
     left, right = sides(table, *simulate(rng, table, plan, 500))
     forward = estimate_pair(plan, left, right, total=table.sum())
-    swapped = estimate_pair(
-        plan, Side(1, right.bins, right.sizes, right.levels), Side(0, left.bins, left.sizes, left.levels), total=table.sum()
-    )
+    swapped = estimate_pair(plan, right, left, total=table.sum())
     assert forward.attributes == swapped.attributes == (0, 1)
     np.testing.assert_allclose(forward.values, swapped.values)
 
@@ -108,26 +111,38 @@ def test_sketches_of_another_plan_are_refused():
     plan = plan_of(1000)
     table = [[10, 20], [30, 40]]
     left, right = sides(table, *simulate(rng, table, plan, 100))
-    short = Side(1, right.bins, right.sizes, right.levels[:, :50])
+    short = replace(right, levels=right.levels[:, :50])
     with pytest.raises(MessageError, match="100 and 50 keys"):
         estimate_pair(plan, left, short, total=100)
-    high = Side(1, right.bins, right.sizes, right.levels + np.uint8(20))
+    high = replace(right, levels=right.levels + np.uint8(20))
     with pytest.raises(MessageError, match="levels outside"):
         estimate_pair(plan, left, high, total=100)
 
 
 def test_r_score_of_independence_is_near_zero_and_of_equality_large():
     rng = np.random.default_rng(2)
-    margins = [np.array([3000.0, 7000.0]), np.array([6000.0, 4000.0])]
-    product = np.outer(*margins) / 10_000
+    product = np.outer([3000.0, 7000.0], [6000.0, 4000.0]) / 10_000
     nothing = (None, None)
     scores = [
-        r_score(Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0), margins, 10_000) for _ in range(400)
+        r_score(Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0), product) for _ in range(400)
     ]
     # Half the sum of four folded normals: standard deviation 50 * 0.603; mean over 400 within 4 standard errors of 0.
     assert abs(np.mean(scores)) < 4 * 50 * 0.61 / 20
-    equal = [np.array([5000.0, 5000.0])] * 2
-    assert r_score(Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0), equal, 10_000) > 4990
+    assert r_score(Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0), np.full((2, 2), 2500.0)) > 4990
+
+
+def test_a_group_of_attributes_is_one_attribute_of_tuples():
+    rng = np.random.default_rng(7)
+    plan = plan_of(1000)
+    # Attributes 0 and 2 at one party, 1 at the other: cells in the order (0, 2) x (1).
+    table = rng.integers(0, 2000, (6, 2))
+    left, right = sides(table, *simulate(rng, table, plan, 2000))
+    group = replace(left, attributes=(0, 2), bins=(np.arange(3), np.arange(2)), shape=(3, 2))
+    measured = estimate_pair(plan, group, right, total=table.sum())
+    assert measured.attributes == (0, 1, 2)
+    flat = estimate_pair(plan, left, right, total=table.sum())
+    np.testing.assert_array_equal(measured.values, flat.values.reshape(3, 2, 2).transpose(0, 2, 1))
+    np.testing.assert_array_equal(measured.sigma, np.asarray(flat.sigma).reshape(3, 2, 2).transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize("phantoms", [2_000, 20_000])
@@ -141,11 +156,11 @@ def test_errors_of_the_margins_are_part_of_the_stated_error(phantoms):
     for _ in range(repetitions):
         left, right = sides(truth, *simulate(rng, truth.astype(int), plan, keys))
         noisy = [
-            [side.attribute, side.bins, side.sizes + rng.normal(0, spread, 2), side.levels] for side in (left, right)
+            replace(side, sizes=side.sizes + rng.normal(0, spread, 2)) for side in (left, right)
         ]
         for told, found in errors.items():
             sigma = np.full(2, spread) if told else None
-            measured = estimate_pair(plan, *(Side(*side, sizes_sigma=sigma) for side in noisy), total=truth.sum())
+            measured = estimate_pair(plan, *(replace(side, sizes_sigma=sigma) for side in noisy), total=truth.sum())
             found.append(measured.values - truth)
             if told:
                 sigmas.append(measured.sigma)

@@ -67,7 +67,7 @@ def test_cross_party_correlation_survives(plan, parts):
     # Agreement of a and x is 0.85 + 0.15 / 4 = 0.8875 in the truth and 0.25 for independent parties.
     assert np.mean(codes[0] == codes[2]) > 0.8
     assert abs(codes.shape[1] - ROWS) < 6 * plan.count_sigma
-    assert (0, 2) in trial.result.edges
+    assert (0, 2) in trial.result.crossing
 
 
 def test_without_a_sketch_share_parties_are_independent(parts):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,15 +21,17 @@ class Side:
     """One party's half of a scheduled pair.
 
     Attributes:
-        attribute: index into the global schema.
-        bins: map code -> bin [shape=(size,), int64].
-        sizes: estimated number of records per bin [shape=(bins,), float64].
-        levels: published sketch levels [shape=(bins, keys), uint8].
-        sizes_sigma: standard error of each of ``sizes`` [shape=(bins,), float64]; None = known exactly.
+        attributes: indices into the global schema, strictly increasing: one, or several of one party taken as one attribute.
+        bins: per attribute, the map code -> bin [shape=(size,), int64].
+        shape: per attribute, the number of bins; the side's values are tuples of bins in row-major order.
+        sizes: estimated number of records per value [shape=(values,), float64].
+        levels: published sketch levels [shape=(values, keys), uint8].
+        sizes_sigma: standard error of each of ``sizes`` [shape=(values,), float64]; None = known exactly.
     """
 
-    attribute: int
-    bins: npt.NDArray[np.int64]
+    attributes: tuple[int, ...]
+    bins: tuple[npt.NDArray[np.int64], ...]
+    shape: tuple[int, ...]
     sizes: npt.NDArray[np.float64]
     levels: npt.NDArray[np.uint8]
     sizes_sigma: npt.NDArray[np.float64] | None = None
@@ -66,24 +67,22 @@ def estimate_pair(
         num_threads: threads to use; None leaves the setting as it is.
 
     Returns:
-        A measurement with the two attributes in schema order; values may be negative.
+        A measurement of all attributes of both sides, in schema order; values may be negative.
 
     Raises:
         MessageError: the two sides have different keys, or levels outside floor .. ceiling.
     """
     if left.levels.shape[1] != right.levels.shape[1]:
         raise MessageError(
-            f"The sketches of attributes {left.attribute} and {right.attribute} have {left.levels.shape[1]} and "
+            f"The sketches of attributes {left.attributes} and {right.attributes} have {left.levels.shape[1]} and "
             f"{right.levels.shape[1]} keys: both parties must encode under the same plan."
         )
     for side in (left, right):
         if side.levels.size and (side.levels.min() < plan.floor or side.levels.max() > plan.ceiling):
             raise MessageError(
-                f"The sketches of attribute {side.attribute} hold levels outside {plan.floor} .. {plan.ceiling}: "
+                f"The sketches of attributes {side.attributes} hold levels outside {plan.floor} .. {plan.ceiling}: "
                 "the message does not follow the plan."
             )
-    if left.attribute > right.attribute:
-        left, right = right, left
     with threads(num_threads):
         histograms = joint_histograms(left.levels, right.levels, plan.floor, plan.ceiling - plan.floor + 1)
         counts, errors = solve_intersections(
@@ -98,12 +97,23 @@ def estimate_pair(
         )
     # A cell without information (no keys) says nothing: an error of the size of the table keeps its weight at zero.
     errors = np.where(np.isfinite(errors), errors, max(total, 1.0) * 1e3)
+    return _measurement(left, right, counts, errors, "sketches")
+
+
+def _measurement(
+    left: Side, right: Side, counts: npt.NDArray[np.float64], errors: npt.NDArray[np.float64], source: str
+) -> Measurement:
+    """Counts of tuples of values [shape=(left values, right values)], one axis per attribute and in schema order."""
+    attributes = left.attributes + right.attributes
+    bins = left.bins + right.bins
+    order = sorted(range(len(attributes)), key=attributes.__getitem__)
+    shape = left.shape + right.shape
     return Measurement(
-        attributes=(left.attribute, right.attribute),
-        bins=(left.bins, right.bins),
-        values=counts,
-        sigma=errors,
-        source="sketches",
+        attributes=tuple(attributes[i] for i in order),
+        bins=tuple(bins[i] for i in order),
+        values=np.ascontiguousarray(counts.reshape(shape).transpose(order)),
+        sigma=np.ascontiguousarray(errors.reshape(shape).transpose(order)),
+        source=source,
     )
 
 
@@ -127,13 +137,8 @@ def published_estimate(plan: SharedKeyPlan, left: Side, right: Side, total: floa
     for v, row in enumerate(others[0]):
         seen[v] = constant * plan.keys / shrunk[np.maximum(row, others[1])].sum(axis=1)
     phantoms = plan.phantoms * sum(len(rows) - 1 for rows in others)
-    return Measurement(
-        attributes=(left.attribute, right.attribute),
-        bins=(left.bins, right.bins),
-        values=np.maximum(total - (seen - phantoms), 0.0),
-        sigma=1.04 / np.sqrt(plan.keys) * seen,
-        source="published sketches",
-    )
+    counts = np.maximum(total - (seen - phantoms), 0.0)
+    return _measurement(left, right, counts, 1.04 / np.sqrt(plan.keys) * seen, "published sketches")
 
 
 def project_onto_margins(
@@ -184,18 +189,15 @@ def _highest_of_others(levels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return highest
 
 
-def r_score(measurement: Measurement, margins: Sequence[npt.NDArray[np.float64]], total: float) -> float:
-    """R-score of a measured pair, less what noise alone would add (VertiMRF, phase 3; PrivMRF's R-score, debiased).
+def r_score(measurement: Measurement, expected: npt.NDArray[np.float64]) -> float:
+    """R-score of a measured marginal, less what noise alone would add (VertiMRF, phase 3; PrivMRF's R-score, debiased).
 
     Args:
-        measurement: a two-way measurement.
-        margins: the one-way counts of its two (binned) attributes.
-        total: number of records.
+        measurement: a cross-party measurement.
+        expected: what it would count if the parties' attributes were independent [shape of its values].
 
     Returns:
-        Half the L1 distance, in records, between the measured table and the product of its margins, minus its
-        expectation under independence.
+        Half the L1 distance, in records, between the two, minus its expectation under independence.
     """
-    expected = np.outer(margins[0], margins[1]) / max(total, 1.0)
     noise = np.broadcast_to(np.asarray(measurement.sigma), measurement.values.shape)
     return float(0.5 * (np.abs(measurement.values - expected).sum() - np.sqrt(2 / np.pi) * noise.sum()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ class Message:
         count: noisy record count, from the first party only.
         marginals: LocMRF's measured marginals.
         edges: local attribute graph, global indices.
-        bins: per group of this party, in plan order, the map code -> bin [shape=(size,), int64].
+        bins: per group of this party, in plan order, and per attribute of it, the map code -> bin [shape=(size,), int64].
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
             Shared keys: per group, the same. Randomised responses: per group [shape=(1, records), uint8].
     """
@@ -57,7 +58,7 @@ class Message:
     count: int | None
     marginals: tuple[LocalMarginal, ...]
     edges: tuple[tuple[int, int], ...]
-    bins: tuple[npt.NDArray[np.int64], ...]
+    bins: tuple[tuple[npt.NDArray[np.int64], ...], ...]
     sketches: tuple[npt.NDArray[np.uint8], ...]
 
     def to_bytes(self, plan: Plan) -> bytes:
@@ -77,7 +78,7 @@ class Message:
         elif plan.sketch is not None:
             floor = plan.sketch.floor
         arrays: dict[str, npt.NDArray[Any]] = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
-        arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(self.bins)}
+        arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))}
         arrays |= {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
         return container.pack(KIND, header, arrays)
 
@@ -133,12 +134,15 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     if not all(a < b and a in mine and b in mine for a, b in edges):
         raise MessageError("its graph has an edge outside its own attributes.")
     bins = []
-    for i, index in enumerate(plan.party_groups(party)):
+    number = itertools.count()
+    for index in plan.party_groups(party):
         group = plan.groups[index]
-        array = _array(arrays, f"bins{i}", np.uint16, (sizes[group.attribute],)).astype(np.int64)
-        if array.min() < 0 or array.max() >= group.bins:
-            raise MessageError(f"bins of attribute {group.attribute} exceed {group.bins}.")
-        bins.append(array)
+        maps = []
+        for attribute, count in zip(group.attributes, group.bins, strict=True):
+            maps.append(_array(arrays, f"bins{next(number)}", np.uint16, (sizes[attribute],)).astype(np.int64))
+            if maps[-1].max() >= count:
+                raise MessageError(f"bins of attribute {attribute} exceed {count}.")
+        bins.append(tuple(maps))
     sketches: list[npt.NDArray[np.uint8]] = []
     if isinstance(plan.sketch, ResponsePlan):
         for index in plan.party_groups(party):
@@ -157,7 +161,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     count = header["count"]
     if (count is None) != (party != 0) or not (count is None or isinstance(count, int)):
         raise MessageError("the first party, and it alone, states a record count.")
-    expected = len(marginals) + len(bins) + len(sketches)
+    expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches)
     if len(arrays) != expected:
         raise MessageError(f"it holds {len(arrays)} arrays where the plan asks for {expected}.")
     return Message(

@@ -20,6 +20,8 @@ from .table import Table
 
 __all__ = ["Party"]
 
+BinMaps = tuple[npt.NDArray[np.int64], ...]
+
 
 class Party:
     """One data holder. It sees its own table and the plan, and publishes one message per plan.
@@ -94,7 +96,7 @@ class Party:
             sketches=sketches,
         )
 
-    def _bins(self, release: LocalRelease) -> tuple[npt.NDArray[np.int64], ...]:
+    def _bins(self, release: LocalRelease) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from what LocMRF has already released."""
         plan = self._plan
         one_way: dict[int, npt.NDArray[np.float64]] = {}
@@ -106,23 +108,30 @@ class Party:
         maps = []
         for index in plan.party_groups(self._index):
             group = plan.groups[index]
-            ordered = plan.schema.attributes[group.attribute].ordered
-            maps.append(choose_bins(one_way[group.attribute], group.bins, ordered))
+            maps.append(
+                tuple(
+                    choose_bins(one_way[attribute], count, plan.schema.attributes[attribute].ordered)
+                    for attribute, count in zip(group.attributes, group.bins, strict=True)
+                )
+            )
         return tuple(maps)
 
     def _encode(
         self,
         table: Table,
-        bins: tuple[npt.NDArray[np.int64], ...],
+        bins: tuple[BinMaps, ...],
         sketch: SketchPlan | SharedKeyPlan | ResponsePlan,
         num_threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], ...]:
         plan = self._plan
         groups = plan.party_groups(self._index)
         rows = np.empty((len(groups), table.codes.shape[1]), np.uint16)
-        for row, (index, mapping) in enumerate(zip(groups, bins, strict=True)):
-            local = self._attributes.index(plan.groups[index].attribute)
-            rows[row] = mapping.astype(np.uint16)[table.codes[local]]
+        for row, (index, maps) in enumerate(zip(groups, bins, strict=True)):
+            group = plan.groups[index]
+            rows[row] = 0
+            for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
+                rows[row] *= np.uint16(count)
+                rows[row] += mapping.astype(np.uint16)[table.codes[self._attributes.index(attribute)]]
         key = derive(self._secret, plan.digest(), purpose="sketches")
         if isinstance(sketch, ResponsePlan):
             return respond(sketch, groups, table.digests, rows, key, self._noise.random_bytes)

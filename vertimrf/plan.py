@@ -78,15 +78,22 @@ class Shares:
 
 @dataclass(frozen=True)
 class Group:
-    """A unit that sketches publish: one attribute, cut to a number of bins.
+    """A unit that sketches publish: attributes of one party, each cut to a number of bins, taken as one attribute.
+
+    A value of the group is a tuple of bins, numbered in row-major order; a pair of groups is a marginal of all their attributes.
 
     Attributes:
-        attribute: index into the schema.
-        bins: number of bins; the party picks the edges from its own released one-way marginal.
+        attributes: strictly increasing indices into the schema.
+        bins: number of bins of each attribute; the party picks the edges from its own released one-way marginals.
     """
 
-    attribute: int
-    bins: int
+    attributes: tuple[int, ...]
+    bins: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.bins)
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ class Plan:
     def party_groups(self, party: int) -> tuple[int, ...]:
         """Indices of the groups that a party publishes, in plan order."""
         mine = set(self.schema.party_attributes(self.party_names[party]))
-        return tuple(i for i, group in enumerate(self.groups) if group.attribute in mine)
+        return tuple(i for i, group in enumerate(self.groups) if group.attributes[0] in mine)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order; all of them are fixed before any data is touched."""
@@ -283,7 +290,7 @@ class Plan:
                 encoder=str(data["encoder"]),
                 count_sigma=float(data["count_sigma"]),
                 local=tuple(LocalPlan(**local) for local in data["local"]),
-                groups=tuple(Group(**group) for group in data["groups"]),
+                groups=tuple(Group(tuple(group["attributes"]), tuple(group["bins"])) for group in data["groups"]),
                 sketch=sketch,
                 nonce=str(data["nonce"]),
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
@@ -467,7 +474,8 @@ def plan_sketch(
         left = min(u, max(even, most_cells / w))
         right = min(w, max(even, most_cells / u))
         left, right = max(int(left), min(u, 2)), max(int(right), min(w, 2))
-        cut.append((groups.setdefault(Group(a, left), len(groups)), groups.setdefault(Group(b, right), len(groups)), left, right))
+        i, j = (groups.setdefault(Group((x,), (bins,)), len(groups)) for x, bins in ((a, left), (b, right)))
+        cut.append((i, j, left, right))
     # The sum of the pairs' L1 errors is least with keys in proportion to cells^(2/3).
     weights = np.array([(left * right) ** (2 / 3) for _, _, left, right in cut])
     share = np.maximum((keys * weights / weights.sum()).astype(int), 1)
@@ -484,21 +492,21 @@ def plan_sketch(
 
 def plan_published(schema: Schema, epsilon: float, delta: float, keys: int) -> tuple[tuple[Group, ...], SharedKeyPlan]:
     """Bins and shared-key sketches for which the paper claims (epsilon, delta) (VertiMRF, Algorithms 1 and 3)."""
-    groups = tuple(Group(attribute, min(size, PUBLISHED_BINS)) for attribute, size in enumerate(schema.sizes))
+    groups = tuple(Group((attribute,), (min(size, PUBLISHED_BINS),)) for attribute, size in enumerate(schema.sizes))
     floor = claimed_floor(epsilon, delta, keys, len(groups))
     return groups, SharedKeyPlan(
         phantoms=claimed_phantoms(epsilon, delta, keys, len(groups)),
         floor=floor,
         ceiling=floor + PUBLISHED_LEVELS,
         keys=keys,
-        sizes=tuple(group.bins for group in groups),
+        sizes=tuple(group.size for group in groups),
     )
 
 
 def plan_responses(schema: Schema, rho: float) -> tuple[tuple[Group, ...], ResponsePlan]:
     """Bins and randomised responses that spend about ``rho`` (VertiMRF, section 4.2)."""
-    groups = tuple(Group(attribute, min(size, PUBLISHED_BINS)) for attribute, size in enumerate(schema.sizes))
-    sizes = tuple(group.bins for group in groups)
+    groups = tuple(Group((attribute,), (min(size, PUBLISHED_BINS),)) for attribute, size in enumerate(schema.sizes))
+    sizes = tuple(group.size for group in groups)
     # The loss of one attribute is +-epsilon, each with probability about 1 / size.
     return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
 

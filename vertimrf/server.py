@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from .plan import Plan
 from .privacy.ledger import Ledger
 from .respond import ResponsePlan, count_pair
 from .sample import sample
+from .schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +42,7 @@ class Result:
         codes: synthetic rows [shape=(attributes, rows), uint16].
         model: the global Markov random field.
         ledger: every event and the composed (epsilon, delta).
-        edges: cross-party edges of the global graph, strongest first.
+        crossing: attributes of the cross-party marginals that the model was fitted to, strongest first.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
         seed: of the sampling; None means fresh entropy.
@@ -50,7 +52,7 @@ class Result:
     codes: npt.NDArray[np.uint16]
     model: model.MarkovRandomField
     ledger: Ledger
-    edges: tuple[tuple[int, int], ...]
+    crossing: tuple[tuple[int, ...], ...]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
     seed: int | None
@@ -76,7 +78,7 @@ class Result:
             "rows": int(self.codes.shape[1]),
             "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
             "junction_tree_cells": int(self.model.tree.cells),
-            "cross_party_edges": [[names[a], names[b]] for a, b in self.edges],
+            "cross_party_marginals": [[names[a] for a in attributes] for attributes in self.crossing],
             "warnings": list(self.warnings),
         }
 
@@ -132,15 +134,13 @@ class Server:
 
         say("global graph")
         start = time.perf_counter()
-        edges, tree, warnings = combine_graphs(plan, local, crossing, initial, total)
+        kept, tree, warnings = combine_graphs(plan, local, crossing, initial, total)
         seconds["GraphCom"] = time.perf_counter() - start
 
         say("global model")
         start = time.perf_counter()
-        kept = set(edges)
-        used = local + [m for m in crossing if (m.attributes[0], m.attributes[1]) in kept]
         # A tau below the local clique limit may leave a local marginal without a clique.
-        used = [m for m in used if tree.covering(m.attributes) >= 0]
+        used = [m for m in (*local, *kept) if tree.covering(m.attributes) >= 0]
         fitted = model.fit(sizes, used, total, tree=tree, num_threads=num_threads) if kept else initial
         seconds["OptMRF"] = time.perf_counter() - start
 
@@ -153,7 +153,7 @@ class Server:
         ledger = plan.ledger()
         if not all(message.private for message in ordered):
             ledger = ledger.not_private("a party fixed its noise")
-        return Result(plan, codes, fitted, ledger, edges, seconds, warnings, seed)
+        return Result(plan, codes, fitted, ledger, tuple(m.attributes for m in kept), seconds, warnings, seed)
 
     def _in_order(self, messages: Sequence[Message]) -> list[Message]:
         names = self._plan.party_names
@@ -177,16 +177,17 @@ class Server:
             return []
         groups = [plan.party_groups(i) for i in range(len(messages))]
         owner = {group: i for i, mine in enumerate(groups) for group in mine}
-        bins = {g: b for mine, message in zip(groups, messages, strict=True) for g, b in zip(mine, message.bins, strict=True)}
+        bins = {g: m for mine, message in zip(groups, messages, strict=True) for g, m in zip(mine, message.bins, strict=True)}
         out: list[Measurement] = []
-        one_way = {g.attribute: initial.marginal((g.attribute,)) for g in plan.groups}
         if isinstance(plan.sketch, SharedKeyPlan | ResponsePlan):
             tables = [table for message in messages for table in message.sketches]
             if isinstance(plan.sketch, ResponsePlan) and len({table.size for table in tables}) > 1:
                 raise MessageError("The parties sent different numbers of rows; they must encode the same records.")
             order = [group for mine in groups for group in mine]
             # These groups are the attributes themselves.
-            by_attribute = {g: Side(g, bins[g], np.empty(0), table) for g, table in zip(order, tables, strict=True)}
+            by_attribute = {
+                g: Side((g,), bins[g], plan.groups[g].bins, np.empty(0), table) for g, table in zip(order, tables, strict=True)
+            }
             for a, b in itertools.combinations(range(len(plan.groups)), 2):
                 left, right = by_attribute[a], by_attribute[b]
                 if owner[a] == owner[b]:
@@ -194,25 +195,36 @@ class Server:
                 if isinstance(plan.sketch, SharedKeyPlan):
                     out.append(published_estimate(plan.sketch, left, right, total))
                 else:
-                    values, errors = count_pair(plan.sketch, a, b, (left.levels, right.levels))
-                    out.append(Measurement((a, b), (left.bins, right.bins), values, errors, "randomised responses"))
+                    values, spread = count_pair(plan.sketch, a, b, (left.levels, right.levels))
+                    out.append(Measurement((a, b), left.bins + right.bins, values, spread, "randomised responses"))
             return out
-        variance = one_way_variances(sizes=plan.schema.sizes, messages=messages)
         waiting = [iter(message.sketches) for message in messages]
+        sizes = {
+            g: bin_table(initial.marginal(group.attributes), bins[g], group.bins).ravel() for g, group in enumerate(plan.groups)
+        }
+        errors = {g: np.minimum(self._set_errors(messages, g, bins[g]), total) for g in sizes}
         for pair in plan.sketch.pairs:
-            sides = []
-            for group, count in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                attribute = plan.groups[group].attribute
-                set_sizes = _sum_bins(one_way[attribute], bins[group], count)
-                sigma = np.sqrt(variance[attribute] * np.bincount(bins[group], minlength=count))
-                sides.append(Side(attribute, bins[group], set_sizes, next(waiting[owner[group]]), sigma))
+            sides = [
+                Side(plan.groups[g].attributes, bins[g], plan.groups[g].bins, sizes[g], next(waiting[owner[g]]), errors[g])
+                for g in (pair.left, pair.right)
+            ]
             out.append(estimate_pair(plan.sketch, sides[0], sides[1], total, num_threads))
         return out
 
+    def _set_errors(self, messages: Sequence[Message], group: int, maps: tuple[npt.NDArray[np.int64], ...]) -> Floats:
+        """Standard errors of the sizes of a group's sets [shape=(values,)]."""
+        attributes, bins = self._plan.groups[group].attributes, self._plan.groups[group].bins
+        variance = cell_variance(self._plan.schema.sizes, messages, attributes)
+        merged = bin_table(np.ones([len(mapping) for mapping in maps]), maps, bins)
+        out: Floats = np.sqrt(variance * merged).ravel()
+        return out
 
-def _sum_bins(counts: Floats, bins: npt.NDArray[np.int64], count: int) -> Floats:
-    """One-way counts of bins [shape=(count,)] from those of values."""
-    return np.bincount(bins, weights=counts, minlength=count).astype(np.float64)
+
+def bin_table(table: Floats, maps: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]) -> Floats:
+    """Counts of bins from those of values: sums over the values of each bin, axis by axis [shape=shape]."""
+    out = np.zeros(tuple(shape))
+    np.add.at(out, np.ix_(*maps), table)
+    return out
 
 
 def _as_measurement(marginal: Any, party: str) -> Measurement:
@@ -220,19 +232,19 @@ def _as_measurement(marginal: Any, party: str) -> Measurement:
     return Measurement(marginal.attributes, nothing, marginal.counts.astype(np.float64), marginal.sigma, f"party {party}")
 
 
-def one_way_variances(sizes: Sequence[int], messages: Sequence[Message]) -> Floats:
-    """Variance of one value's count per attribute, from all released marginals that contain the attribute [shape=(d,)].
+def cell_variance(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]) -> float:
+    """Variance of one cell's count in a party's marginal, from all released marginals that contain its attributes.
 
-    Marginals add up by their inverse variances; a fitted model is at least about as precise as that.
+    Marginals add up by their inverse variances; a fitted model is at least about as precise as that. Infinite where no
+    marginal contains them: the model then extrapolates, with an error that nobody knows.
     """
-    precision = np.zeros(len(sizes))
+    cells = math.prod(sizes[a] for a in attributes)
+    precision = 0.0
     for message in messages:
         for marginal in message.marginals:
-            for attribute in marginal.attributes:
-                precision[attribute] += sizes[attribute] / (marginal.sigma**2 * marginal.counts.size)
-    with np.errstate(divide="ignore"):
-        out: Floats = 1.0 / precision
-    return out
+            if set(attributes) <= set(marginal.attributes):
+                precision += cells / (marginal.sigma**2 * marginal.counts.size)
+    return 1.0 / precision if precision else math.inf
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
@@ -255,29 +267,20 @@ def combine_graphs(
     crossing: Sequence[Measurement],
     initial: model.MarkovRandomField,
     total: float,
-) -> tuple[tuple[tuple[int, int], ...], graph.JunctionTree, tuple[str, ...]]:
-    """GraphCom: join the local graphs by the strongest cross-party pairs while the largest clique stays within tau.
+) -> tuple[tuple[Measurement, ...], graph.JunctionTree, tuple[str, ...]]:
+    """GraphCom: join the local graphs by the strongest cross-party marginals while the largest clique stays within tau.
 
     Returns:
-        The cross-party edges, strongest first; the junction tree; warnings.
+        The cross-party measurements that found room, strongest first; the junction tree; warnings.
     """
-    sizes = plan.schema.sizes
-    budget = graph.CliqueBudget(sizes, plan.tau)
+    budget = graph.CliqueBudget(plan.schema.sizes, plan.tau)
     for measurement in local:
         budget.try_clique(measurement.attributes)
-    margins = {i: initial.marginal((i,)) for i in range(len(sizes))}
-    scored = []
-    for measurement in crossing:
-        a, b = measurement.attributes
-        binned = [
-            margins[i] if bins is None else _sum_bins(margins[i], bins, count)
-            for i, bins, count in zip((a, b), measurement.bins, measurement.values.shape, strict=True)
-        ]
-        scored.append((r_score(measurement, binned, total), (a, b)))
+    scores = [r_score(m, _independent(plan.schema, m, initial, total)) for m in crossing]
     kept = []
-    for score, (a, b) in sorted(scored, reverse=True):
-        if score > 0 and budget.try_edge(a, b):
-            kept.append((a, b))
+    for i in sorted(range(len(crossing)), key=lambda i: -scores[i]):
+        if scores[i] > 0 and budget.try_clique(crossing[i].attributes):
+            kept.append(crossing[i])
     warnings = []
     if crossing and not kept:
         warnings.append(
@@ -285,3 +288,20 @@ def combine_graphs(
             "synthesised as independent; raise tau or epsilon."
         )
     return tuple(kept), budget.tree(), tuple(warnings)
+
+
+def _independent(schema: Schema, measurement: Measurement, initial: model.MarkovRandomField, total: float) -> Floats:
+    """What a cross-party marginal would count if the parties' attributes were independent, in its bins."""
+    out = np.array(max(total, 1.0))
+    names: tuple[int, ...] = ()
+    axes = dict(zip(measurement.attributes, zip(measurement.bins, measurement.values.shape, strict=True), strict=True))
+    for party in dict.fromkeys(schema.party_of(a) for a in measurement.attributes):
+        own = tuple(a for a in measurement.attributes if schema.party_of(a) == party)
+        maps = [_or_identity(axes[a][0], schema.sizes[a]) for a in own]
+        out = np.multiply.outer(out, bin_table(initial.marginal(own), maps, [axes[a][1] for a in own]) / max(total, 1.0))
+        names = names + own
+    return out.transpose([names.index(a) for a in measurement.attributes])
+
+
+def _or_identity(bins: npt.NDArray[np.int64] | None, size: int) -> npt.NDArray[np.int64]:
+    return np.arange(size) if bins is None else bins

@@ -38,6 +38,7 @@ def simulate(rng, table, plan):
 
 def estimate(plan, table, levels, marginals, **options):
     d = table.ndim
+    options.setdefault("num_threads", 1)
     return published_estimates(plan, range(d), [None] * d, levels, marginals, float(table.sum()), **options)
 
 
@@ -171,7 +172,7 @@ def test_direct_counts_are_unbiased_and_more_precise():
     table = np.array([[0, 100], [900, 20_000]])
     plan = SharedKeyPlan(500, 6, 22, 2000, table.shape)
     repetitions = 200
-    runs = [direct_counts(plan, (3, 8), [None, None], simulate(rng, table, plan)) for _ in range(repetitions)]
+    runs = [direct_counts(plan, (3, 8), [None, None], simulate(rng, table, plan), 1) for _ in range(repetitions)]
     assert [m.attributes for m in runs[0]] == [(3,), (8,)]
     for i, axis in enumerate((1, 0)):
         errors = np.array([run[i].values for run in runs]) - table.sum(axis=axis)
@@ -186,7 +187,7 @@ def test_direct_counts_are_unbiased_and_more_precise():
 def test_theorem_5_holds_where_it_has_its_many_keys():
     """|estimate - T| <= gamma (n - T) + C with probability 1 - beta, at t = 100 sqrt(log(1 / beta)) / gamma^2 keys.
 
-    Here gamma is 1. C stands for the phantoms, which the bound counts among what is not the records': their share of the same error.
+    Here gamma is 1. C stands for the phantoms: what is not the records' has its share of the same error.
     """
     beta, repetitions = 0.05, 200
     keys = math.ceil(100 * math.sqrt(math.log(1 / beta)))

@@ -1,4 +1,4 @@
-"""Cutting an attribute into fewer bins, from its already released one-way marginal (post-processing)."""
+"""Cutting an attribute into fewer bins: by its size alone, or by its already released one-way marginal (post-processing)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["choose_bins"]
+from .errors import PlanError
+
+__all__ = ["choose_bins", "equal_width"]
+
+
+def equal_width(size: int, bins: int) -> npt.NDArray[np.int64]:
+    """Neighbouring values in bins of equal width, up to one value (VertiMRF, section 6.1): tells nothing about the data.
+
+    Args:
+        size: number of values; ``bins``: bins to cut them into, at most ``size``.
+
+    Returns:
+        Map code -> bin [shape=(size,), int64].
+
+    Raises:
+        PlanError: fewer than one bin, or more than values.
+    """
+    if not 1 <= bins <= size:
+        raise PlanError(f"{size} values cannot be cut into {bins} bins; take 1 to {size}.")
+    return np.arange(size, dtype=np.int64) * bins // size
 
 
 def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> npt.NDArray[np.int64]:

@@ -1,11 +1,13 @@
 """Unions of complements, for the published CarEst (VertiMRF, Algorithm 4): levels of shared keys in, counts with errors out.
 
-A cell's value of attribute i misses only its own sketch: the highest of the others is the largest level of all, unless the
-value itself holds it, and then the second largest. So under one key a cell's level depends only on *which* of its l values
-hold the largest: 2^l combinations, whatever the number of cells. A table with one place more per axis ("any value") takes
-them as signed terms (inclusion and exclusion), scattered key by key; at the end the "any value" places are added to all
-others, axis by axis. The work is O(keys 2^l + cells), not O(keys l cells), and since terms are whole multiples of
-2^-ceiling, sums are exact: threads and blocks change nothing.
+Under one key, a value's complement has the largest level h of its attribute, unless the value itself holds it, and then the
+second largest. Take the attributes of a marginal in descending order of h. A cell's level is the first h whose holder is not
+the cell's value, or a higher second largest of an attribute before it: it depends only on *how many* of the first attributes
+the cell agrees with, on one of l + 1 cases, whatever the number of cells. So per key l + 1 terms go into a table with one
+place more per axis ("any value"): each case's share less that of the case before, at the holders that it agrees with and
+"any value" elsewhere. At the end the "any value" places are added to all others, axis by axis. The work is
+O(keys l + cells), not O(keys l cells), and since shares are whole multiples of 2^-ceiling, sums are exact: threads and blocks
+change nothing.
 
 Axes: r = sketch rows (values) of all attributes, k = keys, a = attributes, m = marginals, c = cells, g = grid points.
 """
@@ -15,31 +17,29 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .jit import parallel_kernel
+from .jit import kernel, parallel_kernel
 
 __all__ = ["invert_shares", "largest_two", "union_shares"]
 
-# Keys taken at a time; the work arrays of a strip stay in the first-level cache.
-STRIP = 256
+# Keys taken at a time; the work arrays of a strip stay close to the core.
+STRIP = 512
+# A key's view of an attribute in one word, to be ordered by its level: level, second level, way from "any value" to the holder.
+LEVEL, SECOND = 56, 48
+WAY = (1 << 32) - 1
 
 
 @parallel_kernel
-def largest_two(levels, first_row, floor, ceiling, largest, second, holder):  # type: ignore[no-untyped-def]
+def largest_two(levels, first_row, largest, second, holder):  # type: ignore[no-untyped-def]
     """Per key and attribute the largest level, the value that holds it (the first of equals), and the second largest.
 
     Args:
         levels: sketches of all attributes, one after another [shape=(r, k), uint8].
         first_row: where each attribute's rows start, and their end [shape=(a + 1,), int64].
-        floor, ceiling: levels allowed.
         largest, second: [shape=(a, k), uint8], written; ``second`` is 0 where there is one value.
         holder: [shape=(a, k), uint16], written.
-
-    Returns:
-        Per attribute, whether all levels are allowed [shape=(a,), bool].
     """
     attributes, keys = largest.shape
     strips = (keys + STRIP - 1) // STRIP
-    allowed = np.ones((attributes, strips), np.bool_)
     for task in prange(attributes * strips):
         i = task // strips
         begin = task % strips * STRIP
@@ -47,7 +47,6 @@ def largest_two(levels, first_row, floor, ceiling, largest, second, holder):  # 
         high = largest[i, begin:end]
         next_high = second[i, begin:end]
         at = holder[i, begin:end]
-        outside = np.uint8(0)
         high[:] = 0
         next_high[:] = 0
         at[:] = 0
@@ -61,12 +60,44 @@ def largest_two(levels, first_row, floor, ceiling, largest, second, holder):  # 
                 next_high[k] = max(next_high[k], beaten)
                 at[k] = value if x > h else at[k]
                 high[k] = max(x, h)
-                outside |= np.uint8(x < floor) | np.uint8(x > ceiling)
-        allowed[i, task % strips] = outside == 0
-    out = np.ones(attributes, np.bool_)
-    for i in range(attributes):
-        out[i] = allowed[i].all()
-    return out
+
+
+@kernel
+def _pack(high, next_high, at, stride, words):  # type: ignore[no-untyped-def]
+    """One strip of an attribute, a word per key."""
+    for k in range(high.size):
+        way = (np.int64(at[k]) + 1) * (stride & WAY)
+        words[k] = (np.int64(high[k]) << LEVEL) | (np.int64(next_high[k]) << SECOND) | way
+
+
+@kernel
+def _exchange(above, below):  # type: ignore[no-untyped-def]
+    """Put the larger word of every key above."""
+    for k in range(above.size):
+        x = above[k]
+        y = below[k]
+        above[k] = max(x, y)
+        below[k] = min(x, y)
+
+
+@kernel
+def _agree(words, seconds, place):  # type: ignore[no-untyped-def]
+    """Move on to the cells that agree with one more holder."""
+    for k in range(place.size):
+        seconds[k] = max(seconds[k], (words[k] >> SECOND) & 255)
+        place[k] += words[k] & WAY
+
+
+@kernel
+def _differ(seconds, following, ceiling, share, term):  # type: ignore[no-untyped-def]
+    """The share of this case, and what it adds to that of the case before."""
+    for k in range(seconds.size):
+        now = np.int64(1) << (ceiling - max(seconds[k], following[k] >> LEVEL))
+        term[k] = now - share[k]
+        share[k] = now
+
+
+# These loops stay apart and take few arrays each: compilers give up on vectors where too many might overlap.
 
 
 @parallel_kernel
@@ -99,58 +130,40 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
         block = task // marginals
         table = tables[block, room[m] : room[m + 1]]
         chosen = members[first_member[m] : first_member[m + 1]]
-        combinations = 1 << chosen.size
-        strip = max(STRIP >> max(chosen.size - 4, 0), 16)
-        level = np.empty((combinations, strip), np.uint8)
-        place = np.empty((combinations, strip), np.int32)
-        term = np.empty((combinations, strip), np.int64)
-        anywhere = table.size - 1
+        # The last row stays 0: after the last attribute nothing follows.
+        words = np.zeros((chosen.size + 1, STRIP), np.int64)
+        work = np.empty((4, STRIP), np.int64)
+        seconds, place, share, term = work[0], work[1], work[2], work[3]
         rest = np.int64(0)
-        for begin in range(keys * block // blocks, keys * (block + 1) // blocks, strip):
-            width = min(strip, keys * (block + 1) // blocks - begin)
-            for k in range(width):
-                level[0, k] = 0
-                place[0, k] = anywhere
-            held = 1
+        last = keys * (block + 1) // blocks
+        for begin in range(keys * block // blocks, last, STRIP):
+            end = min(begin + STRIP, last)
+            width = end - begin
             stride = table.size
             for j in range(chosen.size):
                 i = chosen[j]
                 stride //= sizes[i] + 1
-                high = largest[i, begin : begin + width]
-                next_high = second[i, begin : begin + width]
-                at = holder[i, begin : begin + width]
-                step = np.int32(stride)
-                back = np.int32(stride * sizes[i])
-                for s in range(held):
-                    for k in range(width):
-                        x = level[s, k]
-                        level[s + held, k] = max(x, next_high[k])
-                        level[s, k] = max(x, high[k])
-                        place[s + held, k] = place[s, k] + np.int32(at[k]) * step - back
-                held *= 2
-            for s in range(combinations):
-                for k in range(width):
-                    term[s, k] = np.int64(1) << (np.int64(ceiling) - np.int64(level[s, k]))
-            # What a combination adds beyond all that it contains.
-            bit = 1
-            while bit < combinations:
-                for s in range(combinations):
-                    if s & bit:
-                        for k in range(width):
-                            term[s, k] -= term[s ^ bit, k]
-                bit *= 2
+                _pack(largest[i, begin:end], second[i, begin:end], holder[i, begin:end], stride, words[j])
+                for above in range(j - 1, -1, -1):
+                    _exchange(words[above, :width], words[above + 1, :width])
+            seconds[:] = 0
+            place[:] = 0
+            share[:] = 0
+            _differ(seconds[:width], words[0], ceiling, share, term)
             for k in range(width):
-                rest += term[0, k]
-            for s in range(1, combinations):
+                rest += term[k]
+            for j in range(chosen.size):
+                _agree(words[j], seconds, place[:width])
+                _differ(seconds[:width], words[j + 1], ceiling, share, term)
                 for k in range(width):
-                    table[place[s, k]] += term[s, k]
-        table[anywhere] += rest
+                    table[place[k]] += term[k]
+        table[0] += rest
     out = np.empty(first_cell[marginals], np.int64)
     for m in prange(marginals):
         table = tables[0, room[m] : room[m + 1]]
         for block in range(1, blocks):
             table += tables[block, room[m] : room[m + 1]]
-        # Axis by axis, drop the "any value" place into all others; the table shrinks towards its start.
+        # Axis by axis, add the "any value" place, the first, to all others; the table shrinks towards its start.
         chosen = members[first_member[m] : first_member[m + 1]]
         inner = 1
         outer = table.size
@@ -161,9 +174,9 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
                 source = o * (size + 1) * inner
                 target = o * size * inner
                 for q in range(inner):
-                    shared = table[source + size * inner + q]
+                    shared = table[source + q]
                     for v in range(size):
-                        table[target + v * inner + q] = table[source + v * inner + q] + shared
+                        table[target + v * inner + q] = table[source + (v + 1) * inner + q] + shared
             inner *= size
         out[first_cell[m] : first_cell[m + 1]] = table[:inner]
     return out

@@ -1,0 +1,63 @@
+"""Published CarEst on Adult's shape, beside the same in vectorised NumPy: pytest benchmarks/bench_estimate.py.
+
+15 attributes in 8 bins, 7 at one party and 8 at the other, 2000 shared keys; all 56 cross-party pairs, and triples.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vertimrf.encode import SharedKeyPlan
+from vertimrf.estimate_published import estimate_cells, published_estimates
+
+ROWS, PHANTOMS, KEYS, ATTRIBUTES, BINS = 45_222, 3000, 2000, 15, 8
+PLAN = SharedKeyPlan(PHANTOMS, 9, 22, KEYS, (BINS,) * ATTRIBUTES)
+PAIRS = [(a, b) for a in range(7) for b in range(7, ATTRIBUTES)]
+TRIPLES = [t for t in itertools.combinations(range(ATTRIBUTES), 3) if t[0] < 7 <= t[2]][:56]
+
+
+@pytest.fixture(scope="module")
+def levels() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    items = ROWS // BINS + PHANTOMS
+    drawn = np.ceil(-np.log2(-np.expm1(np.log(rng.random((ATTRIBUTES, BINS, KEYS))) / items)))
+    return list(np.clip(drawn, PLAN.floor, PLAN.ceiling).astype(np.uint8))
+
+
+def in_numpy(levels: list[np.ndarray], marginals: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """Algorithm 4, all cells of a marginal at once; HyperLogLog's formula, no law of the cuts, no errors."""
+    share = np.exp2(-np.arange(256.0)).astype(np.float32)
+    others = []
+    for table in levels:
+        second, first = np.partition(table, -2, axis=0)[-2:]
+        highest = np.broadcast_to(first, table.shape).copy()
+        np.put_along_axis(highest, table.argmax(axis=0)[None], second[None], axis=0)
+        others.append(highest)
+    out = []
+    for marginal in marginals:
+        level = others[marginal[0]]
+        for a in marginal[1:]:
+            level = np.maximum(level[..., None, :], others[a])
+        items = 0.7213 / (1 + 1.079 / KEYS) * KEYS / share[level].sum(axis=-1)
+        out.append(np.maximum(ROWS - (items - PHANTOMS * len(marginal) * (BINS - 1)), 0))
+    return out
+
+
+@pytest.mark.parametrize("marginals", [PAIRS, TRIPLES], ids=["pairs", "triples"])
+@pytest.mark.parametrize("how", ["numpy", "cells", "measurements"])
+def test_published(benchmark: Any, levels: list[np.ndarray], how: str, marginals: list[tuple[int, ...]]) -> None:
+    """``cells``: arrays of counts and errors, as NumPy's; ``measurements``: the whole call, with its checked results."""
+    found = published_estimates(PLAN, range(ATTRIBUTES), [None] * ATTRIBUTES, levels, marginals, ROWS)
+    for one, other in zip(found, in_numpy(levels, marginals), strict=True):
+        # NumPy's formula knows nothing of the ceiling.
+        np.testing.assert_allclose(one.values, other, atol=0.2 * one.sigma.max())
+    if how == "numpy":
+        benchmark(in_numpy, levels, marginals)
+    elif how == "cells":
+        benchmark(lambda: estimate_cells(PLAN, np.concatenate(levels), [BINS] * ATTRIBUTES, marginals, ROWS, 0.0))
+    else:
+        benchmark(published_estimates, PLAN, range(ATTRIBUTES), [None] * ATTRIBUTES, levels, marginals, ROWS)

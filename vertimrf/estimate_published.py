@@ -99,31 +99,31 @@ def estimate_cells(
         marginals: attributes of each, by their place in ``sizes``.
         total, total_sigma: as in :func:`published_estimates`.
     """
-    members: list[int] = []
-    first_member, ends, joined, room = [0], [0], [], 0
-    for marginal in marginals:
-        # An attribute of one value has no other values: it adds nothing to a union.
-        chosen = [i for i in marginal if sizes[i] > 1]
-        members += chosen
-        first_member.append(len(members))
-        ends.append(ends[-1] + math.prod([sizes[i] for i in chosen]))
-        joined.append(sum([sizes[i] - 1 for i in chosen]))
-        room += math.prod([sizes[i] + 1 for i in chosen])
-    if room >= 1 << 31:
+    if not marginals:
+        return np.empty(0), np.empty(0), []
+    members = np.fromiter(itertools.chain.from_iterable(marginals), np.int64)
+    starts = np.array([0, *itertools.accumulate(map(len, marginals))])
+    values_of = np.array(sizes, np.int64)
+    size = values_of[members]
+    # An attribute of one value has no other values: it adds nothing to a union.
+    counted = size > 1
+    if np.multiply.reduceat(size + counted, starts[:-1], dtype=np.float64).sum() >= 1 << 31:
         raise PlanError("The marginals have more than 2^31 cells together; ask for fewer at a time, or for coarser bins.")
+    ends = np.multiply.reduceat(size, starts[:-1]).cumsum()
+    others = np.add.reduceat(size - 1, starts[:-1]).repeat(np.diff(ends, prepend=0))
+    first_member = np.concatenate([[0], counted.cumsum()])[starts]
     shape = (len(sizes), plan.keys)
     largest, second, holder = np.empty(shape, np.uint8), np.empty(shape, np.uint8), np.empty(shape, np.uint16)
     largest_two(levels, np.array([0, *itertools.accumulate(sizes)]), largest, second, holder)
     blocks = max(1, min(numba.get_num_threads(), plan.keys, len(marginals) * plan.keys // BLOCK_WORK))
-    where = np.array(first_member), np.array(ends)
+    first_cell = np.concatenate([[0], ends])
     shares = union_shares(
-        largest, second, holder, np.array(sizes, np.int64), np.array(members, np.int64), *where, plan.ceiling, blocks
+        largest, second, holder, values_of, members[counted], first_member, first_cell, plan.ceiling, blocks
     )
     items, errors = _invert(plan, shares)
-    others = np.repeat(joined, np.diff(where[1])) if joined else np.empty(0)
     values = np.maximum(total - np.where(others > 0, items - plan.phantoms * others, 0.0), 0.0)
     sigma = np.where(others > 0, np.sqrt(errors**2 + total_sigma**2), max(total_sigma, 0.5))
-    return values, sigma, ends[1:]
+    return values, sigma, ends.tolist()
 
 
 def direct_counts(

@@ -131,7 +131,8 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
         table = tables[block, room[m] : room[m + 1]]
         chosen = members[first_member[m] : first_member[m + 1]]
         # The last row stays 0: after the last attribute nothing follows.
-        words = np.zeros((chosen.size + 1, STRIP), np.int64)
+        words = np.empty((chosen.size + 1, STRIP), np.int64)
+        words[chosen.size] = 0
         work = np.empty((4, STRIP), np.int64)
         seconds, place, share, term = work[0], work[1], work[2], work[3]
         rest = np.int64(0)

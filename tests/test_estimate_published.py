@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from vertimrf.encode import SharedKeyPlan
+from vertimrf.encode import SharedKeyEncoder, SharedKeyPlan, record_digests
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.estimate_published import cut_law, direct_counts, published_estimates
 from vertimrf.kernels.unions import invert_shares, largest_two, union_shares
@@ -199,6 +199,32 @@ def test_theorem_5_holds_where_it_has_its_many_keys():
         (found,) = estimate(plan, table, simulate(rng, table, plan), [(0, 1, 2)])
         failed += np.abs(found.values - table) > (table.sum() - table) + 3 * plan.phantoms
     assert failed.max() / repetitions <= beta
+
+
+def test_sketches_of_the_encoder_give_back_its_records():
+    rng = np.random.default_rng(8)
+    n, sizes = 3000, (2, 3, 4, 2)
+    codes = rng.integers(0, 2, (4, n)).astype(np.uint16)
+    codes[2] += 2 * codes[0]
+    truth = np.zeros(sizes, np.int64)
+    np.add.at(truth, tuple(codes), 1)
+    plan = SharedKeyPlan(60, 4, 20, 4000, sizes)
+    tables = []
+    # Three parties, each with its own rows' order.
+    for mine in ((0,), (1, 3), (2,)):
+        encoder = SharedKeyEncoder(plan, mine, bytes(32), 1)
+        order = rng.permutation(n)
+        encoder.update(record_digests(order), np.ascontiguousarray(codes[list(mine)][:, order]))
+        tables += encoder.result(rng.bytes)
+    marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
+    found = published_estimates(plan, (0, 1, 3, 2), [None] * 4, tables, marginals, float(n), num_threads=1)
+    for marginal, one in zip(marginals, found, strict=True):
+        counts = truth.sum(axis=tuple(set(range(4)) - set(marginal)))
+        assert one.values.shape == counts.shape
+        # Some 100 cells, which share their keys.
+        assert np.all(np.abs(one.values - counts) < 4.5 * one.sigma)
+    # Of a value of the first attribute and one of the third that it excludes.
+    assert found[marginals.index((0, 2))].values[0, 3] < 400 < found[marginals.index((0, 2))].values[1, 3]
 
 
 def test_one_record_and_attributes_of_one_value():

@@ -27,7 +27,7 @@ from .kernels.jit import threads
 from .kernels.unions import invert_shares, largest_two, union_shares
 from .measurement import Measurement
 
-__all__ = ["direct_counts", "published_estimates"]
+__all__ = ["direct_counts", "estimate_cells", "published_estimates"]
 
 Floats = npt.NDArray[np.float64]
 Bins = npt.NDArray[np.int64] | None

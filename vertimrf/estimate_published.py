@@ -34,8 +34,8 @@ Bins = npt.NDArray[np.int64] | None
 # Grid points per unit of the logarithm of the number of items; the interpolation errs by less than 1e-4 of
 # it, far below what the sketches can tell.
 GRID = 4
-# Below this many (key, marginal) pairs per thread and block, cutting the keys costs more than it saves.
-BLOCK_WORK = 1 << 16
+# Keys times attributes of all marginals that are worth a thread of their own: some 50 microseconds.
+THREAD_WORK = 1 << 15
 
 
 def published_estimates(
@@ -73,7 +73,8 @@ def published_estimates(
     for marginal in marginals:
         _check_marginal(marginal, row)
     joined, sizes = _joined(plan, attributes, bins, levels)
-    with threads(num_threads):
+    worth = 1 + plan.keys * sum(map(len, marginals)) // THREAD_WORK
+    with threads(num_threads), threads(min(numba.get_num_threads(), worth)):
         values, sigma, ends = estimate_cells(plan, joined, sizes, [[row[a] for a in m] for m in marginals], total, total_sigma)
     out = []
     for marginal, begin, end in zip(marginals, [0, *ends], ends, strict=False):
@@ -115,14 +116,18 @@ def estimate_cells(
     shape = (len(sizes), plan.keys)
     largest, second, holder = np.empty(shape, np.uint8), np.empty(shape, np.uint8), np.empty(shape, np.uint16)
     largest_two(levels, np.array([0, *itertools.accumulate(sizes)]), largest, second, holder)
-    blocks = max(1, min(numba.get_num_threads(), plan.keys, len(marginals) * plan.keys // BLOCK_WORK))
     first_cell = np.concatenate([[0], ends])
+    # Many marginals keep the threads busy as they are; of few, the keys are cut.
+    blocks = min(-(-numba.get_num_threads() // len(marginals)), plan.keys)
     shares = union_shares(
         largest, second, holder, values_of, members[counted], first_member, first_cell, plan.ceiling, blocks
     )
     items, errors = _invert(plan, shares)
-    values = np.maximum(total - np.where(others > 0, items - plan.phantoms * others, 0.0), 0.0)
-    sigma = np.where(others > 0, np.sqrt(errors**2 + total_sigma**2), max(total_sigma, 0.5))
+    values = np.maximum(total + plan.phantoms * others - items, 0.0)
+    sigma = np.sqrt(errors**2 + total_sigma**2) if total_sigma else errors
+    if not counted.all():
+        alone = others == 0
+        values[alone], sigma[alone] = max(total, 0.0), max(total_sigma, 0.5)
     return values, sigma, ends.tolist()
 
 

@@ -256,7 +256,7 @@ def cut_law(floor: int, ceiling: int, keys: int) -> tuple[float, float, Floats, 
     power = np.exp(-exponent)
     weight = np.exp2(-levels - 1)
     off_low, square = power @ weight, power @ (3 * weight**2)
-    # At the grid's lower end this still has half of its digits.
+    # At the grid's lower end this and the variance still have half of their digits.
     off_high = weight.sum() - off_low
     # M g' and M^2 g''.
     power *= exponent
@@ -264,9 +264,7 @@ def cut_law(floor: int, ceiling: int, keys: int) -> tuple[float, float, Floats, 
     second = (power * exponent) @ weight
     position = np.log(off_high) - np.log(off_low)
     slope = 1 / (-first / off_high - first / off_low)
-    # P(level <= x) = (1 - 2^-x)^M again, for the squares of shares: weights 4^-x - 4^-(x+1).
-    variance = 4.0**-ceiling + power @ (3 * weight**2) - (low + off_low) ** 2
     # Of the mean of the shares; the inverse of g curves by -g'' / g'^3.
-    variance = np.maximum(4.0**-ceiling + square - (low + off_low) ** 2, 0.0) / keys
+    variance = (square - off_low * (2 * low + off_low)) / keys
     bias = -0.5 * second / first**3 * variance
     return low, high, position, log_size, slope, 1 / (1 + bias), np.sqrt(variance) / -first

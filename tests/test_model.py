@@ -203,11 +203,22 @@ def test_many_steps_reach_non_negative_least_squares() -> None:
     # The total is a constraint: a row of large weight.
     best, _ = nnls(np.array([*rows, np.full(24, 1e4)]), np.array([*values, 1e4 * total]))
     least = 0.5 * float(np.sum((np.array(rows) @ best - values) ** 2))
-    losses = [fit(sizes, measurements, total, steps=steps, tolerance=1e-5).loss for steps in (1, 5, 400)]
+    losses = [fit(sizes, measurements, total, entropy=10.0, gain=0.0, steps=steps, tolerance=1e-5).loss for steps in (1, 5, 400)]
     assert losses[0] > losses[1] > losses[2]
     # A proximal step's excess loss is at most weight * total * KL(optimum || start) / steps.
     assert least <= losses[2] * (1 + 1e-9)
     assert losses[2] <= least + 0.05
+
+
+def test_steps_end_where_they_gain_little() -> None:
+    rng = np.random.default_rng(11)
+    table = rng.dirichlet(np.ones(12)).reshape(3, 4) * 1e4
+    measurements = [measurement((0, 1), table + rng.normal(0, 300, (3, 4)), 300.0)]
+    losses = [fit((3, 4), measurements, 1e4, gain=0.0, steps=steps).loss for steps in range(1, 12)]
+    # Losses are half of the 12 cells' squared residuals.
+    last = next(i for i in range(1, 11) if 2 / 12 * (losses[i - 1] - losses[i]) < 0.1)
+    assert 0 < last < 10
+    assert fit((3, 4), measurements, 1e4, gain=0.1).loss == pytest.approx(losses[last], rel=1e-6)
 
 
 def test_one_way_measurements_give_independent_attributes() -> None:
@@ -231,7 +242,7 @@ def test_binned_pairs_are_refined_by_one_way_marginals() -> None:
         measurement((1,), b * total),
         measurement((0, 1), pair * total, 1.0, bins),
     ]
-    model = fit((5, 3), measurements, total, steps=8, tolerance=1e-3)
+    model = fit((5, 3), measurements, total, entropy=10.0, gain=0.0, steps=8, tolerance=1e-3)
     expected = pair[np.ix_(*bins)] * np.outer(a / x[bins[0]], b / y[bins[1]])
     np.testing.assert_allclose(model.marginal((0, 1)) / total, expected, atol=2e-5)
 

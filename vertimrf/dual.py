@@ -218,7 +218,7 @@ class Dual:
         tolerance: float,
         iterations: int,
         progress: Callable[[int, float], None] | None,
-    ) -> Array:
+    ) -> tuple[Array, Array]:
         """Take a proximal step: minimise F, and let the factors take up what was found.
 
         Args:
@@ -229,7 +229,7 @@ class Dual:
             progress: told iteration and gradient.
 
         Returns:
-            The parameters found; the next step may start there.
+            The parameters found, where the next step may start; and the expected counts of the measured cells.
 
         Raises:
             ModelError: the model is beyond double precision.
@@ -241,8 +241,7 @@ class Dual:
         self.calibrate(found)
         kernels.take_up(self.factors.logs, found, self._factors, self._terms, self._maps)
         self.factors.settle()
-        self.anchor()
-        return found
+        return found, self.anchor()
 
 
 def _minimise(

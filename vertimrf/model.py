@@ -273,8 +273,9 @@ def fit(
     *,
     tree: JunctionTree | None = None,
     warm: MarkovRandomField | None = None,
-    entropy: float = 10.0,
-    steps: int = 5,
+    entropy: float = 30.0,
+    gain: float = 0.02,
+    steps: int = 50,
     tolerance: float = 0.02,
     iterations: int = 300,
     max_cells: int = MAX_CELLS,
@@ -283,13 +284,13 @@ def fit(
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
-    Takes a few proximal steps towards the weighted least squares fit, each to the distribution p that minimises
+    Takes proximal steps towards the weighted least squares fit, each to the distribution p that minimises
 
         sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || the step before),
 
     starting at independent attributes, or at ``warm``. Few steps shrink what the noise could explain and leave the rest;
-    many converge to least squares, the loss falling as 1 / steps. Each step is solved by its dual, which is smooth, strictly
-    convex and unconstrained, with one parameter per measured cell:
+    many converge to least squares, the loss falling as 1 / steps: they end where they gain little. Each step is solved by its
+    dual, which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
 
         F(theta) = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
         gradient = expected counts - measured + weight * sigma^2 * theta,
@@ -304,10 +305,12 @@ def fit(
         total: record count.
         tree: a junction tree that covers every measurement; default: from their attributes.
         warm: a model to start from; its factors that fit in the tree are taken over.
-        entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells). What
-            matters is steps / entropy; the default was within 5 % of the least error of three-way marginals on Adult, Fire and
-            BR2000 at noise from 10 to 1,000, equal or mixed, and within 12 % on NLTCS, which wants more.
-        steps: proximal steps, 1 or more.
+        entropy: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all cells); the smaller
+            it is, the farther a step goes.
+        gain: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than this: from
+            there on they mostly follow the noise. The defaults were within 4 % of the least error of three-way marginals over
+            all numbers of steps on NLTCS, Adult and BR2000 at epsilon 0.2 to 3.2, whatever was measured.
+        steps: most proximal steps, 1 or more.
         tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square).
         iterations: most iterations in a step.
         max_cells: largest clique allowed.
@@ -316,12 +319,14 @@ def fit(
 
     Raises:
         ModelError: a measurement does not fit the sizes or the tree, or contradicts the total; the total is not positive; a
-            clique is too large; ``entropy`` or ``steps`` is out of range.
+            clique is too large; ``entropy``, ``gain`` or ``steps`` is out of range.
     """
     sizes = tuple(int(s) for s in sizes)
     _check(sizes, measurements, total)
-    if not (entropy > 0 and math.isfinite(entropy)) or steps < 1:
-        raise ModelError(f"Give an entropy weight above zero and at least one step, not {entropy} and {steps}.")
+    if not (entropy > 0 and math.isfinite(entropy)) or steps < 1 or not 0 <= gain < 1:
+        raise ModelError(
+            f"Give an entropy weight above zero, a gain in [0, 1) and at least one step, not {entropy}, {gain} and {steps}."
+        )
     if tree is None:
         tree = junction_tree(sizes, _edges(measurements))
     if tree.sizes != sizes:
@@ -347,10 +352,13 @@ def fit(
     theta = np.zeros_like(dual.measured)
     with threads(num_threads):
         if measurements:
+            misfit = math.inf
             for step in range(steps):
                 report = None if progress is None else functools.partial(progress, step)
-                theta = dual.step(entropy / dual.typical, theta, tolerance, iterations, report)
-            expected = dual.anchor()
+                theta, expected = dual.step(entropy / dual.typical, theta, tolerance, iterations, report)
+                before, misfit = misfit, float(np.square((expected - dual.measured) / dual.sigma).mean())
+                if before - misfit < gain:
+                    break
     parts = np.split(expected, np.cumsum([m.values.size for m in measurements])[:-1])
     loss = sum(
         0.5 * float(np.sum(np.square((part - m.values.ravel()) / np.broadcast_to(m.sigma, m.values.shape).ravel())))

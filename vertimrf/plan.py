@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .encode import HIGHEST_CEILING, ScheduledPair, SharedKeyPlan, SketchPlan
 from .errors import PlanError
@@ -45,9 +46,17 @@ CEILING_ABOVE_PHANTOMS = 7
 KEY_COST = 7.0
 # Part of a party's share for one-way marginals beside its complete table.
 WHOLE_ONE_WAY = 0.2
-# Bounds on log2 of the number of keys: fewer save nothing, more cost encoding time and message bytes.
-FEWEST_KEYS = 20
-MOST_KEYS = 22
+# Bounds on the number of keys: fewer save nothing, more cost encoding time.
+FEWEST_KEYS = 1 << 20
+MOST_KEYS = 1 << 25
+MESSAGE_BYTES = 64_000_000
+# A pair is cut into so many bins that an average cell is this many standard errors.
+CELL_ERRORS = 6.0
+# Three-way marginals: how many standard errors an average cell must have, and the weight of their keys beside the pairs',
+# where one clique holds all attributes; and where cliques are scarce.
+FREE_TRIPLE = (4.0, 1.0)
+RIVAL_TRIPLE = (20.0, 0.25)
+MOST_TRIPLES = 1000
 
 
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
@@ -196,7 +205,7 @@ class Plan:
             released = f"sketches of {len(sketch.sizes)} attributes, all under the same {sketch.keys} keys"
             noise += f"; claimed epsilon {self.epsilon / 2:g}, exactly {exact:.1f}, at delta {self.delta / 2:.3g}"
         else:
-            released = f"sketches of {len(sketch.pairs)} cross-party pairs under {event.keys} keys"
+            released = f"sketches of {len(sketch.pairs)} pairs of attribute groups under {event.keys} keys"
         return LedgerEntry(event, "all parties", released, noise)
 
     @property
@@ -348,7 +357,7 @@ class Plan:
         elif self.sketch is not None:
             keys = [pair.keys for pair in self.sketch.pairs]
             lines.append(
-                f"  sketches: {len(keys)} pairs, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} a pair), "
+                f"  sketches: {len(keys)} cross-party marginals, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
                 f"{self.sketch.phantoms:,} phantoms, levels {self.sketch.floor} to {self.sketch.ceiling}."
             )
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
@@ -455,39 +464,98 @@ def plan_local(sizes: Sequence[int], rho: float, records: int, largest_clique: i
     )
 
 
-def plan_sketch(
-    schema: Schema, rho: float, records: int, keys: int
-) -> tuple[tuple[Group, ...], SketchPlan]:
-    """Bins, key schedule and phantoms of the sketches that spend about ``rho``, from public figures only."""
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Which marginals sketches are to estimate.
+
+    Attributes:
+        groups: what is published.
+        pairs: per marginal, the groups on its two sides.
+        shares: per marginal, its part of all keys [shape=(pairs,), sums to 1].
+    """
+
+    groups: tuple[Group, ...]
+    pairs: tuple[tuple[int, int], ...]
+    shares: npt.NDArray[np.float64]
+
+    def bytes_per_key(self, schema: Schema) -> float:
+        """Message bytes that a key costs the busiest party, on average (two levels to a byte)."""
+        cost = dict.fromkeys(range(len(schema.parties)), 0.0)
+        for pair, share in zip(self.pairs, self.shares, strict=True):
+            for group in pair:
+                cost[schema.party_of(self.groups[group].attributes[0])] += share * self.groups[group].size / 2
+        return max(cost.values())
+
+
+def make_schedule(schema: Schema, rho: float, records: int, tau: int) -> Schedule:
+    """Every cross-party pair, and those three-way marginals that ``rho`` can measure well, from public figures only.
+
+    A third attribute of few values costs a pair little: it takes part in many three-way marginals, and they add up to it.
+    """
     sizes = schema.sizes
     owner = [schema.party_of(i) for i in range(len(sizes))]
-    pairs = [(a, b) for a, b in itertools.combinations(range(len(sizes)), 2) if owner[a] != owner[b]]
-    phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
-    # Standard error of a cell when phantoms outnumber the sets; bins are cut so that an average cell is a few of them.
-    sigma = math.sqrt(len(pairs) * 1.4 / (2 * rho))
-    most_cells = max(records / (6.0 * sigma), 4.0)
+    crossing = [
+        [own for own in itertools.combinations(range(len(sizes)), way) if len({owner[i] for i in own}) == 2] for way in (2, 3)
+    ]
+    # Standard error of a cell of a marginal that gets all keys, when phantoms outnumber the sets.
+    alone = math.sqrt(1.4 / (2 * rho))
+
+    def cut(share: float) -> list[tuple[int, int]]:
+        """Bins of all pairs, so that an average cell is a few standard errors."""
+        most = max(math.sqrt(share / len(crossing[0])) * records / (CELL_ERRORS * alone), 4.0)
+        return [_cut_pair(sizes[a], sizes[b], most) for a, b in crossing[0]]
+
+    # The sum of the marginals' L1 errors is least with keys in proportion to cells^(2/3).
+    pairs = float(np.sum(np.prod(cut(1.0), axis=1) ** (2 / 3)))
+    # Where one clique holds every attribute, nothing that is measured keeps anything else out of the model.
+    least, weight = FREE_TRIPLE if math.prod(sizes) <= tau else RIVAL_TRIPLE
+    cells = np.array([math.prod(sizes[i] for i in own) for own in crossing[1]], np.float64)
+    order = np.argsort(cells, kind="stable")[:MOST_TRIPLES]
+    weights = weight * cells[order] ** (2 / 3)
+    errors = alone / np.sqrt(weights / (np.cumsum(weights) + pairs))
+    useful = np.flatnonzero(records / cells[order] >= least * errors)
+    triples = order[: useful[-1] + 1] if useful.size else order[:0]
+    taken = float(weights[: triples.size].sum())
+
     groups: dict[Group, int] = {}
-    cut = []
-    for a, b in pairs:
-        u, w = sizes[a], sizes[b]
-        even = math.sqrt(most_cells)
-        left = min(u, max(even, most_cells / w))
-        right = min(w, max(even, most_cells / u))
-        left, right = max(int(left), min(u, 2)), max(int(right), min(w, 2))
-        i, j = (groups.setdefault(Group((x,), (bins,)), len(groups)) for x, bins in ((a, left), (b, right)))
-        cut.append((i, j, left, right))
-    # The sum of the pairs' L1 errors is least with keys in proportion to cells^(2/3).
-    weights = np.array([(left * right) ** (2 / 3) for _, _, left, right in cut])
-    share = np.maximum((keys * weights / weights.sum()).astype(int), 1)
+    both: list[tuple[int, int]] = []
+    shares: list[float] = []
+    wanted = [(own, bins, 1.0) for own, bins in zip(crossing[0], cut(pairs / (pairs + taken)), strict=True)]
+    wanted += [(crossing[1][i], tuple(sizes[a] for a in crossing[1][i]), weight) for i in triples]
+    for own, bins, importance in wanted:
+        sides = []
+        for party in dict.fromkeys(owner[i] for i in own):
+            held = [k for k, i in enumerate(own) if owner[i] == party]
+            group = Group(tuple(own[k] for k in held), tuple(bins[k] for k in held))
+            sides.append(groups.setdefault(group, len(groups)))
+        both.append((sides[0], sides[1]))
+        shares.append(importance * math.prod(bins) ** (2 / 3))
+    return Schedule(tuple(groups), tuple(both), np.array(shares) / sum(shares))
+
+
+def _cut_pair(u: int, w: int, most: float) -> tuple[int, int]:
+    """Bins of two attributes whose table has about ``most`` cells, or all of their values if that is fewer."""
+    even = math.sqrt(most)
+    left, right = min(u, max(even, most / w)), min(w, max(even, most / u))
+    return max(int(left), min(u, 2)), max(int(right), min(w, 2))
+
+
+def plan_sketch(schedule: Schedule, rho: float, keys: int) -> SketchPlan:
+    """Phantoms, floor and ceiling of sketches that spend about ``rho``."""
+    phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
+    share = np.maximum((keys * schedule.shares).astype(int), 1)
     # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
     level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
-    floor = max(int(level) - FLOOR_BELOW_PHANTOMS, 0)
-    ceiling = round(level) + CEILING_ABOVE_PHANTOMS
     scheduled = tuple(
-        ScheduledPair(left=i, right=j, keys=int(k), left_bins=u, right_bins=w)
-        for (i, j, u, w), k in zip(cut, share, strict=True)
+        ScheduledPair(left=i, right=j, keys=int(k), left_bins=schedule.groups[i].size, right_bins=schedule.groups[j].size)
+        for (i, j), k in zip(schedule.pairs, share, strict=True)
     )
-    return tuple(groups), SketchPlan(phantoms=phantoms, floor=floor, ceiling=ceiling, pairs=scheduled)
+    return SketchPlan(
+        phantoms=phantoms,
+        floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
+        ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
+        pairs=scheduled,
+    )
 
 
 def plan_published(schema: Schema, epsilon: float, delta: float, keys: int) -> tuple[tuple[Group, ...], SharedKeyPlan]:
@@ -511,15 +579,15 @@ def plan_responses(schema: Schema, rho: float) -> tuple[tuple[Group, ...], Respo
     return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
 
 
-def choose_keys(epsilon: float, delta: float, share: float, records: int) -> int:
-    """A power of two that makes phantoms eight times the records, where more keys stop helping.
+def choose_keys(schedule: Schedule, schema: Schema, rho: float, records: int, message_bytes: int) -> int:
+    """As many keys as make phantoms eight times the records, where more stop helping, if the messages stay within bounds.
 
-    The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys.
+    The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys; the
+    information grows too while a cell is no small part of N.
     """
-    # zCDP of a Gaussian mechanism at (epsilon, delta), to within a factor that does not matter here.
-    rho = share * epsilon**2 / (4 * (math.log(1 / delta) + epsilon))
     wanted = 2 * rho * (8 * records) ** 2 / KEY_COST
-    return 1 << min(max(math.ceil(math.log2(max(wanted, 1.0))), FEWEST_KEYS), MOST_KEYS)
+    affordable = message_bytes / schedule.bytes_per_key(schema)
+    return int(min(max(wanted, FEWEST_KEYS), affordable, MOST_KEYS))
 
 
 def make_plan(
@@ -533,6 +601,7 @@ def make_plan(
     encoder: str = "paired",
     claim_as_published: bool = False,
     keys: int | None = None,
+    message_bytes: int = MESSAGE_BYTES,
     shares: Shares | None = None,
     prior: Sequence[LedgerEntry] = (),
 ) -> Plan:
@@ -548,7 +617,8 @@ def make_plan(
         encoder: "paired"; "grr", the paper's baseline of randomised responses, whose target is about replacing one record; or
             "published" to reproduce the paper's, whose claim of privacy does not hold.
         claim_as_published: says that you know; without it the published encoder is refused.
-        keys: hash keys t, over all pairs; default: :func:`choose_keys`, or 2000 shared ones.
+        keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones.
+        message_bytes: budget for the sketches in any party's message, which bounds the default of ``keys``.
         shares: budget division; default :class:`Shares`.
         prior: ledger entries already spent to make the plan.
 
@@ -564,6 +634,10 @@ def make_plan(
         delta = 1.0 / max(expected_records, 2)
     if not 0 < delta < 1:
         raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    if message_bytes < 1000:
+        raise PlanError(f"message_bytes must be at least 1,000, not {message_bytes}.")
+    if keys is not None and keys < 1:
+        raise PlanError(f"keys must be at least 1, not {keys}.")
     if tau < 2:
         raise PlanError(f"tau must be at least 2 cells, not {tau}.")
     if encoder not in ("paired", "grr", "published"):
@@ -586,8 +660,13 @@ def make_plan(
     largest_clique = max(int(tau / (len(parties) * mean_size)), 2)
 
     published = encoder == "published" and crossing and shares.sketches > 0
-    if keys is None:
-        keys = PUBLISHED_KEYS if published else choose_keys(epsilon, delta, shares.sketches, expected_records)
+    paired = encoder == "paired" and crossing and shares.sketches > 0
+    if paired:
+        # What a lone Gaussian mechanism would have; the sketches get their share of about that.
+        rho = shares.sketches * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], epsilon, delta)
+        schedule = make_schedule(schema, rho, expected_records, tau)
+        keys = keys or choose_keys(schedule, schema, rho, expected_records, message_bytes)
+    keys = keys or PUBLISHED_KEYS
     if published:
         # As the paper divides it: half of (epsilon, delta) is claimed for the sketches, the other half is spent exactly.
         rest = 1 - shares.sketches
@@ -616,8 +695,8 @@ def make_plan(
             groups, sketch = shared
         elif responses:
             groups, sketch = plan_responses(schema, rho * shares.sketches)
-        elif crossing and shares.sketches > 0:
-            groups, sketch = plan_sketch(schema, rho * shares.sketches, expected_records, keys)
+        elif paired:
+            groups, sketch = schedule.groups, plan_sketch(schedule, rho * shares.sketches, keys)
         return Plan(
             schema=schema,
             epsilon=epsilon,

@@ -130,6 +130,37 @@ def test_a_deployment_role_by_role(folder):
     assert (folder / "left.secret").stat().st_mode & 0o077 == 0
 
 
+def test_a_deployment_of_two_rounds(folder):
+    from vertimrf.secret import Secret
+
+    Secret.new().save(folder / "secret")
+    plan = ("--plan", folder / "plan.json")
+    private = ("--secret", folder / "secret", "--id", "id")
+    follow_up = ("--follow-up", folder / "follow-up.json")
+    tables = {"left": folder / "left.csv", "right": folder / "right.parquet"}
+    steps = [
+        ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000, "--rounds", 2,
+         "--message-mb", 3, "--out", folder / "plan.json"),
+        *(("party", table, *plan, "--name", n, *private, "--out", folder / f"{n}.message") for n, table in tables.items()),
+        ("follow-up", folder / "left.message", folder / "right.message", *plan, "--out", folder / "follow-up.json"),
+        *(("answer", table, *plan, *follow_up, "--name", n, *private, "--out", folder / f"{n}.answer")
+          for n, table in tables.items()),
+        ("inspect", folder / "follow-up.json"),
+        ("inspect", folder / "left.answer"),
+        ("server", folder / "left.message", folder / "right.message", *plan, *follow_up, "--answer", folder / "left.answer",
+         "--answer", folder / "right.answer", "--out", folder / "synthetic.csv"),
+    ]  # fmt: skip
+    for step in steps:
+        result = run(*step)
+        assert result.exit_code == 0, result.output
+    table = pd.read_csv(folder / "synthetic.csv")
+    assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
+    refused(run(*steps[4]), "one follow-up per plan")
+    refused(run("server", folder / "left.message", folder / "right.message", *plan, "--out", folder / "s.csv"), "two rounds")
+    refused(run("server", folder / "left.message", folder / "right.message", *plan, "--answer", folder / "left.answer",
+                "--out", folder / "s.csv"), "--follow-up")  # fmt: skip
+
+
 def test_a_drafted_schema_is_marked_as_not_private(folder):
     result = run("schema", folder / "left.csv", folder / "right.parquet", "--id", "id", "--out", folder / "draft.toml")
     assert result.exit_code == 0, result.output

@@ -70,6 +70,25 @@ def test_cross_party_correlation_survives(plan, parts):
     assert (0, 2) in trial.result.crossing
 
 
+@pytest.mark.parametrize("settings", [{"reduction": "hisrec"}, {"reduction": "unisam"}, {"consistency": True}])
+def test_the_papers_devices_by_name(parts, settings):
+    plan = plan_of_two(epsilon=4.0)
+    codes = run_protocol(plan, parts, seed=1, **settings).result.codes
+    assert np.mean(codes[0] == codes[2]) > 0.8
+    with pytest.raises(PlanError, match="reduction"):
+        run_protocol(plan, parts, reduction="magic")
+
+
+def test_parties_may_publish_one_way_marginals_alone(parts):
+    plan = plan_of_two(local_models=False)
+    assert all(local.rounds == 0 and not local.whole for local in plan.local)
+    result = run_protocol(plan, parts, seed=1).result
+    assert np.mean(result.codes[0] == result.codes[2]) > 0.8
+    published = plan_of_two(local_models=False, encoder="published", claim_as_published=True, keys=500)
+    crossing = run_protocol(published, parts, seed=1).result.crossing
+    assert all(isinstance(attributes, tuple) for attributes in crossing)
+
+
 def test_without_a_sketch_share_parties_are_independent(parts):
     plan = plan_of_two(shares=Shares(0.01, 0.99, 0.0))
     codes = run_protocol(plan, parts, seed=1).result.codes
@@ -115,7 +134,7 @@ def test_messages_survive_their_files(plan, messages, tmp_path):
 def test_message_size_is_what_the_plan_said(plan, messages):
     for i, message in enumerate(messages):
         size = len(message.to_bytes(plan))
-        assert plan.message_bytes(i) < size < plan.message_bytes(i) + 20_000
+        assert plan.message_size(i) < size < plan.message_size(i) + 20_000
 
 
 def test_messages_that_do_not_fit_are_refused(plan, messages):

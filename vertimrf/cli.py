@@ -91,6 +91,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=int, help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
 @click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
+@click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
 @click.option("--threads", type=int, help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
@@ -107,6 +108,7 @@ def synthesize(
     rows: int | None,
     seed: int | None,
     tau: int,
+    rounds: int,
     threads: int | None,
     out: str,
     json_file: str | None,
@@ -132,6 +134,7 @@ def synthesize(
         rows=rows,
         seed=seed,
         tau=tau,
+        rounds=rounds,
         progress=_progress(),
         num_threads=threads,
     )
@@ -208,6 +211,8 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
 @click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
+@click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
+@click.option("--message-mb", type=float, default=64, help="Budget for the sketches in any party's messages, megabytes.")
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
 @click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
@@ -218,6 +223,8 @@ def plan(
     delta: float | None,
     expected_records: int,
     tau: int,
+    rounds: int,
+    message_mb: float,
     split: str | None,
     encoder: str,
     claim_as_published: bool,
@@ -238,6 +245,8 @@ def plan(
         delta=delta,
         expected_records=expected_records,
         tau=tau,
+        rounds=rounds,
+        message_bytes=round(message_mb * 1e6),
         encoder=encoder,
         claim_as_published=claim_as_published,
         nonce=os.urandom(16).hex(),
@@ -405,9 +414,70 @@ def party(
     click.echo(f"{out} written, {size:,} bytes.")
 
 
+@main.command("follow-up")
+@click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan, of two rounds.")
+@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--out", required=True, help="Follow-up file to write; send it to every party.")
+def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out: str) -> None:
+    """The server, between two rounds: where the keys of the second round are worth most."""
+    from .message import Message
+    from .plan import Plan
+    from .server import Server
+
+    _check_writable(out)
+    agreed = Plan.load(plan_file)
+    asked = Server(agreed).follow_up([Message.load(path, agreed) for path in messages], num_threads=threads)
+    asked.save(out)
+    click.echo(f"{out} written: {len(asked.pairs)} marginals under {sum(pair.keys for pair in asked.pairs):,} keys.")
+
+
+@main.command()
+@click.argument("table")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan.")
+@click.option("--follow-up", "follow_up_file", required=True, help="The server's follow-up.")
+@click.option("--name", required=True, help="Which party of the plan this is.")
+@click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
+@click.option("--id", "id_column", required=True, help="Record id column.")
+@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--out", required=True, help="Answer file to write; send it to the server.")
+def answer(
+    table: str,
+    plan_file: str,
+    follow_up_file: str,
+    name: str,
+    secret_file: str,
+    id_column: str,
+    threads: int | None,
+    out: str,
+) -> None:
+    """A data holder, in the second round: the answer to the server's follow-up."""
+    from .follow_up import FollowUp
+    from .party import Party
+    from .plan import Plan
+    from .secret import Secret
+    from .table import encode_table, read_arrow
+
+    _check_writable(out)
+    if Path(out).exists():
+        raise PlanError(f"{out} exists: a party answers one follow-up per plan; send that answer, or make a new plan.")
+    agreed = Plan.load(plan_file)
+    asked = FollowUp.load(follow_up_file, agreed)
+    who = Party(agreed, name, Secret.load(secret_file))
+    attributes = tuple(agreed.schema.attributes[i] for i in agreed.schema.party_attributes(name))
+    progress = _progress()
+    progress(f"reading {table}")
+    records = encode_table(read_arrow(table), id_column, attributes, name=table)
+    progress("encoding")
+    size = who.answer(records, asked, threads).save(out, asked)
+    click.echo(f"{out} written, {size:,} bytes.")
+
+
 @main.command()
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")
+@click.option("--follow-up", "follow_up_file", help="The follow-up, if the plan has two rounds.")
+@click.option("--answer", "answers", multiple=True, help="A party's answer to the follow-up; once per party.")
 @click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=int, help="Of the sampling of synthetic rows only.")
 @click.option("--threads", type=int, help="Threads for the kernels.")
@@ -417,6 +487,8 @@ def party(
 def server(
     messages: Sequence[str],
     plan_file: str,
+    follow_up_file: str | None,
+    answers: Sequence[str],
     rows: int | None,
     seed: int | None,
     threads: int | None,
@@ -425,7 +497,8 @@ def server(
     json_file: str | None,
 ) -> None:
     """The untrusted server: all parties' messages in, a synthetic table out."""
-    from .message import Message
+    from .follow_up import FollowUp
+    from .message import Answer, Message
     from .plan import Plan
     from .server import Server
     from .table import check_output, write_table
@@ -434,7 +507,11 @@ def server(
     check_output(out)
     agreed = Plan.load(plan_file)
     received = [Message.load(path, agreed) for path in messages]
-    result = Server(agreed).run(received, rows=rows, seed=seed, progress=_progress(), num_threads=threads)
+    asked = None if follow_up_file is None else FollowUp.load(follow_up_file, agreed)
+    if answers and asked is None:
+        raise PlanError("Answers belong to a follow-up: give it as --follow-up.")
+    replies = [] if asked is None else [Answer.load(path, asked) for path in answers]
+    result = Server(agreed).run(received, asked, replies, rows=rows, seed=seed, progress=_progress(), num_threads=threads)
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)
     write_table(result.table, out)

@@ -34,6 +34,10 @@ def describe(path: str | Path) -> str:
     if isinstance(content, dict) and "local" in content and "schema" in content:
         plan = Plan.from_json(content)
         return f"A plan, digest {plan.digest().hex()[:16]}.\n{plan.summary()}\n{plan.ledger().table()}"
+    if isinstance(content, dict) and "follow_up" in content:
+        pairs = content.get("pairs", [])
+        keys = sum(int(pair["keys"]) for pair in pairs)
+        return f"A follow-up to the plan {str(content.get('plan'))[:16]}: {len(pairs)} marginals under {keys:,} keys."
     if isinstance(content, dict) and "entries" in content:
         return Ledger.from_json(content).table()
     if isinstance(content, dict) and "ledger" in content:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import container
+from .encode import SharedKeyPlan, SketchPlan
 from .errors import MessageError
+from .follow_up import FollowUp
 from .plan import LocalPlan, Plan
 from .respond import ResponsePlan
 
-__all__ = ["LocalMarginal", "Message"]
+__all__ = ["Answer", "LocalMarginal", "Message"]
 
 KIND = "party message"
+ANSWER_KIND = "party answer"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +117,78 @@ class Message:
             raise MessageError(f"{where} does not follow its plan ({error}); make it again.") from None
 
 
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A party's release in the second round.
+
+    Attributes:
+        follow_up_digest: the follow-up it answers [32 bytes].
+        party: index of the party in the plan.
+        private: False when noise was fixed (tests only).
+        sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(values, keys), uint8].
+    """
+
+    follow_up_digest: bytes
+    party: int
+    private: bool
+    sketches: tuple[npt.NDArray[np.uint8], ...]
+
+    def to_bytes(self, follow_up: FollowUp) -> bytes:
+        """The answer as sent: sketch levels go as offsets above the plan's floor, two to a byte."""
+        header = {"follow_up": self.follow_up_digest.hex(), "party": self.party, "private": self.private}
+        floor = follow_up.sketch.floor
+        arrays: dict[str, npt.NDArray[Any]] = {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
+        return container.pack(ANSWER_KIND, header, arrays)
+
+    def save(self, path: str | Path, follow_up: FollowUp) -> int:
+        """Write the answer; returns its size in bytes."""
+        return container.write(path, self.to_bytes(follow_up))
+
+    @classmethod
+    def load(cls, path: str | Path, follow_up: FollowUp) -> Answer:
+        """Read and validate an answer file.
+
+        Raises:
+            MessageError: missing, truncated, altered, of another follow-up, or not what it asks for.
+        """
+        return cls.from_bytes(container.read(path), follow_up, str(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, follow_up: FollowUp, where: str = "answer") -> Answer:
+        """Read an answer back and check every field against the follow-up; nothing in it is trusted.
+
+        Raises:
+            MessageError: truncated, altered, of another follow-up, or not what it asks for.
+        """
+        header, arrays = container.unpack(data, ANSWER_KIND, where)
+        if header.get("follow_up") != follow_up.digest().hex():
+            raise MessageError(f"{where} answers another follow-up; make it again with this one.")
+        party = header.get("party")
+        if not isinstance(party, int) or not 0 <= party < len(follow_up.plan.local):
+            raise MessageError(f"{where}: party {party!r} is not one of the plan's {len(follow_up.plan.local)}.")
+        try:
+            sketches = _sketches(arrays, follow_up.sketch_shapes(party), follow_up.sketch)
+        except MessageError as error:
+            raise MessageError(f"{where}: {error}") from None
+        if len(arrays) != len(sketches):
+            raise MessageError(f"{where}: it holds {len(arrays)} arrays where the follow-up asks for {len(sketches)}.")
+        return cls(follow_up.digest(), party, bool(header.get("private")), tuple(sketches))
+
+
+def _sketches(
+    arrays: dict[str, npt.NDArray[Any]], shapes: Sequence[tuple[int, int]], sketch: SketchPlan | SharedKeyPlan
+) -> list[npt.NDArray[np.uint8]]:
+    """Unpacked levels, each checked against the schedule."""
+    out = []
+    for number, shape in enumerate(shapes):
+        packed = _array(arrays, f"sketch{number}", np.uint8, ((shape[0] * shape[1] + 1) // 2,))
+        levels = _unpack(packed, shape, sketch.floor)
+        if levels.max(initial=0) > sketch.ceiling:
+            raise MessageError(f"sketch {number} has a level above the ceiling {sketch.ceiling}.")
+        out.append(levels)
+    return out
+
+
 def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan: Plan) -> Message:
     party = header["party"]
     if not isinstance(party, int) or not 0 <= party < len(plan.local):
@@ -152,12 +228,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
             if sketches[-1].max(initial=0) >= plan.sketch.sizes[index]:
                 raise MessageError(f"a response of attribute {index} is none of its {plan.sketch.sizes[index]} values.")
     elif plan.sketch is not None:
-        for shape in plan.sketch_shapes(party):
-            packed = _array(arrays, f"sketch{len(sketches)}", np.uint8, ((shape[0] * shape[1] + 1) // 2,))
-            levels = _unpack(packed, shape, plan.sketch.floor)
-            if levels.max(initial=0) > plan.sketch.ceiling:
-                raise MessageError(f"sketch {len(sketches)} has a level above the ceiling {plan.sketch.ceiling}.")
-            sketches.append(levels)
+        sketches = _sketches(arrays, plan.sketch_shapes(party), plan.sketch)
     count = header["count"]
     if (count is None) != (party != 0) or not (count is None or isinstance(count, int)):
         raise MessageError("the first party, and it alone, states a record count.")

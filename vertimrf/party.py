@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from .binning import choose_bins
 from .encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
-from .errors import PlanError, TableError
+from .errors import MessageError, PlanError, TableError
+from .follow_up import FollowUp
 from .local_model import LocalRelease, release_local_model
-from .message import LocalMarginal, Message
+from .message import Answer, LocalMarginal, Message
 from .plan import Plan
 from .privacy.noise import Noise, SystemNoise
 from .respond import ResponsePlan, respond
+from .schedule import Group
 from .secret import Secret, derive
 from .table import Table
 
@@ -62,25 +65,23 @@ class Party:
             TableError: the table's attributes are not those of this party.
         """
         plan = self._plan
-        mine = tuple(plan.schema.attributes[i] for i in self._attributes)
-        if table.attributes != mine:
-            raise TableError(
-                f"The table's columns do not match what the plan asks of {plan.party_names[self._index]}: "
-                f"{', '.join(a.name for a in mine)}."
-            )
+        self._check(table)
         count = None
         if self._index == 0:
             exact = np.array([table.codes.shape[1]], np.int64)
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
         start = time.perf_counter()
-        sizes = [attribute.size for attribute in mine]
+        sizes = [plan.schema.sizes[i] for i in self._attributes]
         release = release_local_model(table.codes, sizes, plan.local[self._index], self._noise)
         bins = self._bins(release)
         self.seconds["LocMRF"] = time.perf_counter() - start
         start = time.perf_counter()
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
         if plan.sketch is not None:
-            sketches = self._encode(table, bins, plan.sketch, num_threads)
+            key = derive(self._secret, plan.digest(), purpose="sketches")
+            groups = plan.party_groups(self._index)
+            rows = self._group_rows(table, [plan.groups[g] for g in groups], bins)
+            sketches = self._encode(table, groups, rows, plan.sketch, key, num_threads)
         self.seconds["LocEnc"] = time.perf_counter() - start
         return Message(
             plan_digest=plan.digest(),
@@ -95,6 +96,39 @@ class Party:
             bins=bins,
             sketches=sketches,
         )
+
+    def answer(self, table: Table, follow_up: FollowUp, num_threads: int | None = None) -> Answer:
+        """The second round: sketches under the schedule that the server has made from the first round's messages.
+
+        They are an event of the plan's ledger, whatever the schedule. Call it once per plan.
+
+        Args:
+            table: the party's records, the same as in the first round.
+            follow_up: the server's schedule, checked against the plan when it was read.
+            num_threads: threads for the kernels; None leaves the setting as it is.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+            MessageError: the follow-up belongs to another plan.
+        """
+        if follow_up.plan.digest() != self._plan.digest():
+            raise MessageError("The follow-up was made for another plan.")
+        self._check(table)
+        start = time.perf_counter()
+        groups = follow_up.party_groups(self._index)
+        rows = self._group_rows(table, [follow_up.groups[g] for g in groups], [follow_up.bins[g] for g in groups])
+        key = derive(self._secret, follow_up.digest(), purpose="second sketches")
+        sketches = self._encode(table, groups, rows, follow_up.sketch, key, num_threads)
+        self.seconds["second LocEnc"] = time.perf_counter() - start
+        return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
+
+    def _check(self, table: Table) -> None:
+        mine = tuple(self._plan.schema.attributes[i] for i in self._attributes)
+        if table.attributes != mine:
+            raise TableError(
+                f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
+                f"{', '.join(a.name for a in mine)}."
+            )
 
     def _bins(self, release: LocalRelease) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from what LocMRF has already released."""
@@ -116,25 +150,30 @@ class Party:
             )
         return tuple(maps)
 
+    def _group_rows(self, table: Table, groups: Sequence[Group], bins: Sequence[BinMaps]) -> npt.NDArray[np.uint16]:
+        """Values of groups, one row per group [shape=(groups, records), uint16]."""
+        rows = np.zeros((len(groups), table.codes.shape[1]), np.uint16)
+        for row, group, maps in zip(rows, groups, bins, strict=True):
+            for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
+                row *= np.uint16(count)
+                row += mapping.astype(np.uint16)[table.codes[self._attributes.index(attribute)]]
+        return rows
+
     def _encode(
         self,
         table: Table,
-        bins: tuple[BinMaps, ...],
+        groups: tuple[int, ...],
+        rows: npt.NDArray[np.uint16],
         sketch: SketchPlan | SharedKeyPlan | ResponsePlan,
+        key: bytes,
         num_threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], ...]:
-        plan = self._plan
-        groups = plan.party_groups(self._index)
-        rows = np.empty((len(groups), table.codes.shape[1]), np.uint16)
-        for row, (index, maps) in enumerate(zip(groups, bins, strict=True)):
-            group = plan.groups[index]
-            rows[row] = 0
-            for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
-                rows[row] *= np.uint16(count)
-                rows[row] += mapping.astype(np.uint16)[table.codes[self._attributes.index(attribute)]]
-        key = derive(self._secret, plan.digest(), purpose="sketches")
         if isinstance(sketch, ResponsePlan):
             return respond(sketch, groups, table.digests, rows, key, self._noise.random_bytes)
+        if isinstance(sketch, SketchPlan):
+            scheduled = {group for pair in sketch.pairs for group in (pair.left, pair.right)}
+            if not scheduled & set(groups):
+                return ()
         encoder: SketchEncoder | SharedKeyEncoder
         if isinstance(sketch, SharedKeyPlan):
             encoder = SharedKeyEncoder(sketch, groups, key, num_threads=num_threads)
@@ -142,5 +181,3 @@ class Party:
             encoder = SketchEncoder(sketch, groups, key, num_threads=num_threads)
         encoder.update(table.digests, rows)
         return encoder.result(self._noise.random_bytes)
-
-

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .encode import HIGHEST_CEILING, ScheduledPair, SharedKeyPlan, SketchPlan
 from .errors import PlanError
@@ -27,11 +26,24 @@ from .privacy.events import Event, GaussianEvent, SelectionEvent, SketchEvent, u
 from .privacy.ledger import Ledger, LedgerEntry
 from .privacy.published import claimed_floor, claimed_phantoms
 from .respond import ResponsePlan
+from .schedule import (
+    KEY_COST,
+    MESSAGE_BYTES,
+    RIVAL_TRIPLE,
+    Group,
+    Schedule,
+    choose_keys,
+    crossing,
+    make_schedule,
+    party_groups,
+    sketch_shapes,
+    triple_rule,
+)
 from .schema import Schema
 
-__all__ = ["Group", "LocalPlan", "Plan", "Shares", "make_plan"]
+__all__ = ["LocalPlan", "Plan", "Shares", "make_plan"]
 
-FORMAT = 1
+FORMAT = 2
 
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
@@ -42,23 +54,10 @@ SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 # Levels published per sketch: below the floor phantoms hide everything, above the ceiling a level would single out one record.
 FLOOR_BELOW_PHANTOMS = 4
 CEILING_ABOVE_PHANTOMS = 7
-# N^2 chi^2(Q || P) of one key at that ceiling, for the first guess of N; the accountant, not this figure, has the last word.
-KEY_COST = 7.0
 # Part of a party's share for one-way marginals beside its complete table.
 WHOLE_ONE_WAY = 0.2
-# Bounds on the number of keys: fewer save nothing, more cost encoding time.
-FEWEST_KEYS = 1 << 20
-MOST_KEYS = 1 << 25
-MESSAGE_BYTES = 64_000_000
-# A pair is cut into so many bins that an average cell is this many standard errors.
-CELL_ERRORS = 6.0
-# Three-way marginals: how many standard errors an average cell must have, and the weight of their keys beside the pairs',
-# where one clique holds all attributes; and where cliques are scarce.
-FREE_TRIPLE = (4.0, 1.0)
-RIVAL_TRIPLE = (20.0, 0.25)
-MOST_TRIPLES = 1000
-
-
+# Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
+FIRST_ROUND = 0.15
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
@@ -83,26 +82,6 @@ class Shares:
         parts = (self.count, self.local, self.sketches)
         if min(parts) < 0 or not math.isclose(sum(parts), 1.0, abs_tol=1e-9) or self.count <= 0 or self.local <= 0:
             raise PlanError(f"Budget shares {parts} must be non-negative and sum to 1, with count and local above zero.")
-
-
-@dataclass(frozen=True)
-class Group:
-    """A unit that sketches publish: attributes of one party, each cut to a number of bins, taken as one attribute.
-
-    A value of the group is a tuple of bins, numbered in row-major order; a pair of groups is a marginal of all their attributes.
-
-    Attributes:
-        attributes: strictly increasing indices into the schema.
-        bins: number of bins of each attribute; the party picks the edges from its own released one-way marginals.
-    """
-
-    attributes: tuple[int, ...]
-    bins: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.bins)
 
 
 @dataclass(frozen=True)
@@ -151,6 +130,9 @@ class Plan:
             ("grr"). The schedule indexes into ``groups``; None without a sketch share, or with one party.
         prior: ledger entries spent to make this plan.
         nonce: random public text: two runs over the same table never share hashes.
+        message_bytes: budget for the sketches in any party's messages.
+        second_keys: keys of the second round, whose schedule the server makes from the first round's messages; their phantoms,
+            floor and ceiling are ``sketch``'s. 0 = one round.
     """
 
     schema: Schema
@@ -164,6 +146,8 @@ class Plan:
     groups: tuple[Group, ...]
     sketch: SketchPlan | SharedKeyPlan | ResponsePlan | None
     nonce: str
+    message_bytes: int = MESSAGE_BYTES
+    second_keys: int = 0
     prior: tuple[LedgerEntry, ...] = field(default=())
 
     @property
@@ -173,8 +157,7 @@ class Plan:
 
     def party_groups(self, party: int) -> tuple[int, ...]:
         """Indices of the groups that a party publishes, in plan order."""
-        mine = set(self.schema.party_attributes(self.party_names[party]))
-        return tuple(i for i, group in enumerate(self.groups) if group.attributes[0] in mine)
+        return party_groups(self.schema, self.groups, party)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order; all of them are fixed before any data is touched."""
@@ -195,6 +178,11 @@ class Plan:
             out.append(LedgerEntry(self.sketch.event, "all parties", released, noise))
         elif self.sketch is not None:
             out.append(self._sketch_entry(self.sketch))
+            if self.second_keys:
+                # Which groups a key serves may depend on the first round; what it costs does not.
+                event = replace(sketch_event(self.sketch), keys=self.second_keys)
+                released = f"second round: sketches of pairs of attribute groups under up to {self.second_keys} keys"
+                out.append(LedgerEntry(event, "all parties", released, out[-1].noise))
         return tuple(out)
 
     def _sketch_entry(self, sketch: SketchPlan | SharedKeyPlan) -> LedgerEntry:
@@ -248,12 +236,7 @@ class Plan:
         mine = self.party_groups(party)
         if isinstance(self.sketch, SharedKeyPlan):
             return [(self.sketch.sizes[group], self.sketch.keys) for group in mine]
-        return [
-            (bins, pair.keys)
-            for pair in self.sketch.pairs
-            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins))
-            if group in mine
-        ]
+        return sketch_shapes(mine, self.sketch.pairs)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
@@ -270,6 +253,8 @@ class Plan:
             "groups": [asdict(group) for group in self.groups],
             "sketch": None if self.sketch is None else asdict(self.sketch),
             "nonce": self.nonce,
+            "message_bytes": self.message_bytes,
+            "second_keys": self.second_keys,
             "prior": [entry.to_json() for entry in self.prior],
         }
 
@@ -302,6 +287,8 @@ class Plan:
                 groups=tuple(Group(tuple(group["attributes"]), tuple(group["bins"])) for group in data["groups"]),
                 sketch=sketch,
                 nonce=str(data["nonce"]),
+                message_bytes=int(data["message_bytes"]),
+                second_keys=int(data["second_keys"]),
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -346,7 +333,7 @@ class Plan:
                 + ("its whole table" if local.whole else f"{local.rounds} larger ones")
                 + f", sigma {local.round_sigma:.1f}"
             )
-            lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_bytes(i) / 1e6:.1f} MB.")
+            lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
         if isinstance(self.sketch, SharedKeyPlan):
             lines.append(
                 f"  sketches: {self.sketch.keys:,} keys shared by all attributes, {self.sketch.phantoms:,} phantoms, levels "
@@ -360,10 +347,12 @@ class Plan:
                 f"  sketches: {len(keys)} cross-party marginals, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
                 f"{self.sketch.phantoms:,} phantoms, levels {self.sketch.floor} to {self.sketch.ceiling}."
             )
+        if self.second_keys:
+            lines.append(f"  second round: up to {self.second_keys:,} keys more, where the first round finds them worth most.")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         return "\n".join(lines)
 
-    def message_bytes(self, party: int) -> int:
+    def message_size(self, party: int) -> int:
         """Bytes of the sketches, or about as many of the responses, in a party's message (two levels to a byte)."""
         if isinstance(self.sketch, ResponsePlan):
             return (self.expected_records + 1) // 2 * len(self.party_groups(party))
@@ -427,12 +416,14 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
     return entries
 
 
-def plan_local(sizes: Sequence[int], rho: float, records: int, largest_clique: int) -> LocalPlan:
-    """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only."""
+def plan_local(
+    sizes: Sequence[int], rho: float, records: int, largest_clique: int, larger: bool = True
+) -> LocalPlan:
+    """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only; without ``larger``, one-way alone."""
     cells = math.prod(sizes)
     d = len(sizes)
-    if d == 1:
-        return LocalPlan(False, math.sqrt(0.5 / rho), 0.0, 0, 0, 0.0, 0.0, largest_clique, 0.0)
+    if d == 1 or not larger:
+        return LocalPlan(False, math.sqrt(0.5 * d / rho), 0.0, 0, 0, 0.0, 0.0, largest_clique, 0.0)
     # A complete table answers every local question at once: worth it while its average count stands above the noise. The
     # margins that CarEst starts from are sums of many of its cells, so they are measured on their own as well.
     one_way = WHOLE_ONE_WAY
@@ -464,97 +455,16 @@ def plan_local(sizes: Sequence[int], rho: float, records: int, largest_clique: i
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Schedule:
-    """Which marginals sketches are to estimate.
-
-    Attributes:
-        groups: what is published.
-        pairs: per marginal, the groups on its two sides.
-        shares: per marginal, its part of all keys [shape=(pairs,), sums to 1].
-    """
-
-    groups: tuple[Group, ...]
-    pairs: tuple[tuple[int, int], ...]
-    shares: npt.NDArray[np.float64]
-
-    def bytes_per_key(self, schema: Schema) -> float:
-        """Message bytes that a key costs the busiest party, on average (two levels to a byte)."""
-        cost = dict.fromkeys(range(len(schema.parties)), 0.0)
-        for pair, share in zip(self.pairs, self.shares, strict=True):
-            for group in pair:
-                cost[schema.party_of(self.groups[group].attributes[0])] += share * self.groups[group].size / 2
-        return max(cost.values())
-
-
-def make_schedule(schema: Schema, rho: float, records: int, tau: int) -> Schedule:
-    """Every cross-party pair, and those three-way marginals that ``rho`` can measure well, from public figures only.
-
-    A third attribute of few values costs a pair little: it takes part in many three-way marginals, and they add up to it.
-    """
-    sizes = schema.sizes
-    owner = [schema.party_of(i) for i in range(len(sizes))]
-    crossing = [
-        [own for own in itertools.combinations(range(len(sizes)), way) if len({owner[i] for i in own}) == 2] for way in (2, 3)
-    ]
-    # Standard error of a cell of a marginal that gets all keys, when phantoms outnumber the sets.
-    alone = math.sqrt(1.4 / (2 * rho))
-
-    def cut(share: float) -> list[tuple[int, int]]:
-        """Bins of all pairs, so that an average cell is a few standard errors."""
-        most = max(math.sqrt(share / len(crossing[0])) * records / (CELL_ERRORS * alone), 4.0)
-        return [_cut_pair(sizes[a], sizes[b], most) for a, b in crossing[0]]
-
-    # The sum of the marginals' L1 errors is least with keys in proportion to cells^(2/3).
-    pairs = float(np.sum(np.prod(cut(1.0), axis=1) ** (2 / 3)))
-    # Where one clique holds every attribute, nothing that is measured keeps anything else out of the model.
-    least, weight = FREE_TRIPLE if math.prod(sizes) <= tau else RIVAL_TRIPLE
-    cells = np.array([math.prod(sizes[i] for i in own) for own in crossing[1]], np.float64)
-    order = np.argsort(cells, kind="stable")[:MOST_TRIPLES]
-    weights = weight * cells[order] ** (2 / 3)
-    errors = alone / np.sqrt(weights / (np.cumsum(weights) + pairs))
-    useful = np.flatnonzero(records / cells[order] >= least * errors)
-    triples = order[: useful[-1] + 1] if useful.size else order[:0]
-    taken = float(weights[: triples.size].sum())
-
-    groups: dict[Group, int] = {}
-    both: list[tuple[int, int]] = []
-    shares: list[float] = []
-    wanted = [(own, bins, 1.0) for own, bins in zip(crossing[0], cut(pairs / (pairs + taken)), strict=True)]
-    wanted += [(crossing[1][i], tuple(sizes[a] for a in crossing[1][i]), weight) for i in triples]
-    for own, bins, importance in wanted:
-        sides = []
-        for party in dict.fromkeys(owner[i] for i in own):
-            held = [k for k, i in enumerate(own) if owner[i] == party]
-            group = Group(tuple(own[k] for k in held), tuple(bins[k] for k in held))
-            sides.append(groups.setdefault(group, len(groups)))
-        both.append((sides[0], sides[1]))
-        shares.append(importance * math.prod(bins) ** (2 / 3))
-    return Schedule(tuple(groups), tuple(both), np.array(shares) / sum(shares))
-
-
-def _cut_pair(u: int, w: int, most: float) -> tuple[int, int]:
-    """Bins of two attributes whose table has about ``most`` cells, or all of their values if that is fewer."""
-    even = math.sqrt(most)
-    left, right = min(u, max(even, most / w)), min(w, max(even, most / u))
-    return max(int(left), min(u, 2)), max(int(right), min(w, 2))
-
-
-def plan_sketch(schedule: Schedule, rho: float, keys: int) -> SketchPlan:
-    """Phantoms, floor and ceiling of sketches that spend about ``rho``."""
-    phantoms = max(math.ceil(math.sqrt(keys * KEY_COST / (2 * rho))), 2)
-    share = np.maximum((keys * schedule.shares).astype(int), 1)
+def plan_sketch(schedule: Schedule, rho: float, keys: int, second_keys: int) -> SketchPlan:
+    """Phantoms, floor and ceiling of sketches that spend about ``rho`` in all rounds; the first round's schedule."""
+    phantoms = max(math.ceil(math.sqrt((keys + second_keys) * KEY_COST / (2 * rho))), 2)
     # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
     level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
-    scheduled = tuple(
-        ScheduledPair(left=i, right=j, keys=int(k), left_bins=schedule.groups[i].size, right_bins=schedule.groups[j].size)
-        for (i, j), k in zip(schedule.pairs, share, strict=True)
-    )
     return SketchPlan(
         phantoms=phantoms,
         floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
         ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
-        pairs=scheduled,
+        pairs=schedule.with_keys(keys),
     )
 
 
@@ -579,17 +489,6 @@ def plan_responses(schema: Schema, rho: float) -> tuple[tuple[Group, ...], Respo
     return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
 
 
-def choose_keys(schedule: Schedule, schema: Schema, rho: float, records: int, message_bytes: int) -> int:
-    """As many keys as make phantoms eight times the records, where more stop helping, if the messages stay within bounds.
-
-    The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys; the
-    information grows too while a cell is no small part of N.
-    """
-    wanted = 2 * rho * (8 * records) ** 2 / KEY_COST
-    affordable = message_bytes / schedule.bytes_per_key(schema)
-    return int(min(max(wanted, FEWEST_KEYS), affordable, MOST_KEYS))
-
-
 def make_plan(
     schema: Schema,
     *,
@@ -602,7 +501,9 @@ def make_plan(
     claim_as_published: bool = False,
     keys: int | None = None,
     message_bytes: int = MESSAGE_BYTES,
+    rounds: int = 1,
     shares: Shares | None = None,
+    local_models: bool = True,
     prior: Sequence[LedgerEntry] = (),
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
@@ -618,8 +519,10 @@ def make_plan(
             "published" to reproduce the paper's, whose claim of privacy does not hold.
         claim_as_published: says that you know; without it the published encoder is refused.
         keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones.
-        message_bytes: budget for the sketches in any party's message, which bounds the default of ``keys``.
+        message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``.
+        rounds: 1; or 2: a small part of the keys first, over all pairs, and the rest where the server finds them worth most.
         shares: budget division; default :class:`Shares`.
+        local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
         prior: ledger entries already spent to make the plan.
 
     Raises:
@@ -634,6 +537,8 @@ def make_plan(
         delta = 1.0 / max(expected_records, 2)
     if not 0 < delta < 1:
         raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    if rounds not in (1, 2) or (rounds == 2 and encoder != "paired"):
+        raise PlanError(f"There are one or two rounds, not {rounds}, and two only with the paired encoder.")
     if message_bytes < 1000:
         raise PlanError(f"message_bytes must be at least 1,000, not {message_bytes}.")
     if keys is not None and keys < 1:
@@ -651,29 +556,35 @@ def make_plan(
         raise PlanError("The schema has no attributes: name at least one column besides the id.")
     parties = [schema.party_attributes(name) for name, _ in schema.parties]
     sizes = schema.sizes
-    crossing = len(parties) > 1
+    several = len(parties) > 1
     if shares is None:
-        shares = Shares() if crossing else Shares(count=0.02, local=0.98, sketches=0.0)
+        shares = Shares() if several else Shares(count=0.02, local=0.98, sketches=0.0)
     mean_size = float(np.mean(sizes))
     # The paper leaves room for two more attributes (tau / (m u^2)); local graphs that leave room for one fit better, and the
     # global graph still takes most cross-party edges.
     largest_clique = max(int(tau / (len(parties) * mean_size)), 2)
 
-    published = encoder == "published" and crossing and shares.sketches > 0
-    paired = encoder == "paired" and crossing and shares.sketches > 0
+    published = encoder == "published" and several and shares.sketches > 0
+    paired = encoder == "paired" and several and shares.sketches > 0
     if paired:
         # What a lone Gaussian mechanism would have; the sketches get their share of about that.
         rho = shares.sketches * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], epsilon, delta)
-        schedule = make_schedule(schema, rho, expected_records, tau)
+        pairs = crossing(schema, 2)
+        if rounds == 2:
+            schedule = make_schedule(schema, FIRST_ROUND * rho, expected_records, pairs, (), RIVAL_TRIPLE)
+        else:
+            rule = triple_rule(schema, tau, RIVAL_TRIPLE)
+            schedule = make_schedule(schema, rho, expected_records, pairs, crossing(schema, 3), rule)
         keys = keys or choose_keys(schedule, schema, rho, expected_records, message_bytes)
     keys = keys or PUBLISHED_KEYS
+    second_keys = round(keys * (1 - FIRST_ROUND)) if paired and rounds == 2 else 0
     if published:
         # As the paper divides it: half of (epsilon, delta) is claimed for the sketches, the other half is spent exactly.
         rest = 1 - shares.sketches
         shares = Shares(shares.count / rest, shares.local / rest, 0.0)
         shared = plan_published(schema, epsilon / 2, delta / 2, keys)
 
-    responses = encoder == "grr" and crossing and shares.sketches > 0
+    responses = encoder == "grr" and several and shares.sketches > 0
     if responses and all(size == 1 for size in sizes):
         raise PlanError("Randomised responses need an attribute of at least 2 values; use the paired encoder.")
 
@@ -686,6 +597,7 @@ def make_plan(
                 own * shares.local * len(held) / len(sizes),
                 expected_records,
                 largest_clique,
+                local_models,
             )
             for held in parties
         )
@@ -696,7 +608,7 @@ def make_plan(
         elif responses:
             groups, sketch = plan_responses(schema, rho * shares.sketches)
         elif paired:
-            groups, sketch = schedule.groups, plan_sketch(schedule, rho * shares.sketches, keys)
+            groups, sketch = schedule.groups, plan_sketch(schedule, rho * shares.sketches, keys - second_keys, second_keys)
         return Plan(
             schema=schema,
             epsilon=epsilon,
@@ -709,6 +621,8 @@ def make_plan(
             groups=groups,
             sketch=sketch,
             nonce=nonce,
+            message_bytes=message_bytes,
+            second_keys=second_keys,
             prior=tuple(prior),
         )
 

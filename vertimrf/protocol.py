@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import PlanError, SchemaError
-from .message import Message
+from .follow_up import FollowUp
+from .message import Answer, Message
 from .party import Party
 from .plan import Plan, make_plan
 from .privacy.events import GaussianEvent
@@ -134,6 +135,9 @@ def synthesize(
     tau: int = 500_000,
     folder: str | Path | None = None,
     progress: Progress | None = None,
+    rounds: int = 1,
+    reduction: str = "fit",
+    consistency: bool = False,
     num_threads: int | None = None,
 ) -> Trial:
     """Synthesise one table of all parties' attributes with (epsilon, delta) differential privacy, in one process.
@@ -153,6 +157,8 @@ def synthesize(
         tau: limit on the cells of a clique of the global model.
         folder: where message files go; a temporary folder when None.
         progress: told the name of each step as it starts.
+        rounds: 1, or 2: see :func:`vertimrf.make_plan`.
+        reduction, consistency: see :meth:`vertimrf.Server.run`.
         num_threads: threads for the kernels; None leaves the setting as it is.
 
     Raises:
@@ -179,12 +185,14 @@ def synthesize(
         encoder=encoder,
         claim_as_published=claim_as_published,
         nonce=os.urandom(16).hex(),
+        rounds=rounds,
         prior=prior,
     )
     planning = time.perf_counter() - start
     trial = run_protocol(
-        plan, parts, rows=rows, seed=seed, folder=folder, progress=progress, num_threads=num_threads
-    )
+        plan, parts, rows=rows, seed=seed, folder=folder, reduction=reduction, consistency=consistency, progress=progress,
+        num_threads=num_threads,
+    )  # fmt: skip
     return replace(trial, seconds={"reading": reading, "planning": planning, **trial.seconds})
 
 
@@ -195,6 +203,8 @@ def run_protocol(
     rows: int | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
+    reduction: str = "fit",
+    consistency: bool = False,
     progress: Progress | None = None,
     num_threads: int | None = None,
 ) -> Trial:
@@ -203,13 +213,14 @@ def run_protocol(
     Args:
         plan: the agreed plan.
         tables: one encoded table per party, in plan order.
-        rows, seed, folder, progress, num_threads: as for :func:`synthesize`.
+        rows, seed, folder, reduction, consistency, progress, num_threads: as for :func:`synthesize`.
     """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
             return run_protocol(
-                plan, tables, rows=rows, seed=seed, folder=temporary, progress=progress, num_threads=num_threads
-            )
+                plan, tables, rows=rows, seed=seed, folder=temporary, reduction=reduction, consistency=consistency,
+                progress=progress, num_threads=num_threads,
+            )  # fmt: skip
     say = progress or (lambda _: None)
     secret = Secret.new()
     seconds: dict[str, float] = {"LocMRF": 0.0, "LocEnc": 0.0}
@@ -224,7 +235,26 @@ def run_protocol(
         paths.append(Path(folder) / f"{name}.message")
         sizes[name] = message.save(paths[-1], plan)
     messages = [Message.load(path, plan) for path in paths]
-    result = Server(plan).run(messages, rows=rows, seed=seed, progress=progress, num_threads=num_threads)
+    server = Server(plan)
+    follow_up = None
+    answers: list[Answer] = []
+    if plan.second_keys:
+        say("follow-up")
+        start = time.perf_counter()
+        server.follow_up(messages, num_threads=num_threads).save(Path(folder) / "follow-up.json")
+        follow_up = FollowUp.load(Path(folder) / "follow-up.json", plan)
+        seconds["follow-up"] = time.perf_counter() - start
+        for name, table in zip(plan.party_names, tables, strict=True):
+            say(f"party {name}, second round")
+            start = time.perf_counter()
+            path = Path(folder) / f"{name}.answer"
+            sizes[name] += Party(plan, name, secret).answer(table, follow_up, num_threads).save(path, follow_up)
+            answers.append(Answer.load(path, follow_up))
+            seconds["LocEnc"] += time.perf_counter() - start
+    result = server.run(
+        messages, follow_up, answers, rows=rows, seed=seed, reduction=reduction, consistency=consistency, progress=progress,
+        num_threads=num_threads,
+    )  # fmt: skip
     return Trial(result, sizes, {**seconds, **result.seconds})
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from . import graph, model
-from .encode import SharedKeyPlan
-from .errors import MessageError
-from .estimate import Side, estimate_pair, published_estimate, r_score
+from .binning import choose_bins
+from .consistency import enforce_all
+from .cross_party import bin_table, cross_party_marginals, scheduled_marginals
+from .encode import SketchPlan
+from .errors import MessageError, PlanError
+from .estimate import r_score
+from .follow_up import FollowUp
 from .measurement import Measurement
-from .message import Message
+from .message import Answer, Message
 from .plan import Plan
 from .privacy.ledger import Ledger
-from .respond import ResponsePlan, count_pair
+from .reduction import hisrec, unisam
 from .sample import sample
+from .schedule import CHOSEN_TRIPLE, KEY_COST, make_schedule, triple_rule
+from .schedule import crossing as crossing_marginals
 from .schema import Schema
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "Server"]
 
 Progress = Callable[[str], None]
+REDUCTIONS = ("fit", "hisrec", "unisam")
 Floats = npt.NDArray[np.float64]
 
 
@@ -83,6 +91,38 @@ class Result:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class _View:
+    """What one round of messages tells the server.
+
+    Attributes:
+        local: the parties' own marginals.
+        crossing: measurements that span parties.
+        initial: the model of the local marginals alone.
+        total: estimated record count.
+    """
+
+    local: list[Measurement]
+    crossing: list[Measurement]
+    initial: model.MarkovRandomField
+    total: float
+
+
+class _Clock:
+    """Wall time per phase, summed over the times that a phase runs."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
 class Server:
     """Assembles a synthetic table from the parties' messages.
 
@@ -96,9 +136,13 @@ class Server:
     def run(
         self,
         messages: Sequence[Message],
+        follow_up: FollowUp | None = None,
+        answers: Sequence[Answer] = (),
         *,
         rows: int | None = None,
         seed: int | None = None,
+        reduction: str = "fit",
+        consistency: bool = False,
         progress: Progress | None = None,
         num_threads: int | None = None,
     ) -> Result:
@@ -106,54 +150,138 @@ class Server:
 
         Args:
             messages: one per party, in any order, validated on loading.
+            follow_up: the second round's schedule, and ``answers`` to it, one per party; if the plan has two rounds.
             rows: synthetic rows; default the noisy record count.
             seed: of the sampling of synthetic rows.
+            reduction: what becomes of binned cross-party marginals. "fit": the model is fitted to the bins, and the values
+                within follow from one-way marginals by maximum entropy; for comparison, the paper's "hisrec" (the same
+                proportions, written out before the fit) and "unisam" (equal proportions).
+            consistency: whether the paper's consistency enforcement is run on cross-party marginals before the fit, which
+                reconciles by precision what it is given.
             progress: told the name of each phase as it starts.
             num_threads: threads for the kernels; None leaves the setting as it is.
 
         Raises:
             MessageError: a party's message is missing, doubled, or of another plan.
+            PlanError: an unknown reduction.
         """
         plan = self._plan
+        if reduction not in REDUCTIONS:
+            raise PlanError(f"Unknown reduction {reduction!r}; use one of {', '.join(REDUCTIONS)}.")
         say = progress or (lambda _: None)
-        seconds: dict[str, float] = {}
-        ordered = self._in_order(messages)
+        clock = _Clock()
         sizes = plan.schema.sizes
-
-        say("initial model")
-        start = time.perf_counter()
-        local = [_as_measurement(m, plan.party_names[msg.party]) for msg in ordered for m in msg.marginals]
-        total = estimate_total(plan, ordered)
-        initial = model.fit(sizes, local, total, num_threads=num_threads)
-        seconds["InitMRF"] = time.perf_counter() - start
-
-        say("cross-party marginals")
-        start = time.perf_counter()
-        crossing = self._estimate(ordered, initial, total, num_threads)
-        seconds["CarEst"] = time.perf_counter() - start
+        ordered = self._in_order(messages)
+        if bool(plan.second_keys) != (follow_up is not None):
+            raise MessageError(
+                "The plan has two rounds: give the follow-up and the parties' answers to it."
+                if plan.second_keys
+                else "The plan has one round: it takes no follow-up."
+            )
+        replies = [] if follow_up is None else self._answers_in_order(follow_up, answers)
+        view = self._first_view(ordered, say, clock, num_threads)
 
         say("global graph")
-        start = time.perf_counter()
-        kept, tree, warnings = combine_graphs(plan, local, crossing, initial, total)
-        seconds["GraphCom"] = time.perf_counter() - start
+        with clock("GraphCom"):
+            kept, tree, warnings = combine_graphs(plan, view.local, view.crossing, view.initial, view.total)
+        if follow_up is not None:
+            say("second round")
+            with clock("CarEst"):
+                tables = [reply.sketches for reply in replies]
+                second = scheduled_marginals(
+                    plan.schema, follow_up.groups, follow_up.bins, follow_up.sketch, tables, ordered, view.initial, view.total,
+                    num_threads=num_threads,
+                )  # fmt: skip
+            with clock("GraphCom"):
+                kept, tree, warnings = combine_graphs(plan, view.local, [*kept, *second], view.initial, view.total)
 
         say("global model")
-        start = time.perf_counter()
-        # A tau below the local clique limit may leave a local marginal without a clique.
-        used = [m for m in (*local, *kept) if tree.covering(m.attributes) >= 0]
-        fitted = model.fit(sizes, used, total, tree=tree, num_threads=num_threads) if kept else initial
-        seconds["OptMRF"] = time.perf_counter() - start
+        with clock("OptMRF"):
+            crossing = _reduced(kept, view, reduction, consistency)
+            # A tau below the local clique limit may leave a local marginal without a clique.
+            used = [m for m in (*view.local, *crossing) if tree.covering(m.attributes) >= 0]
+            fitted = model.fit(sizes, used, view.total, tree=tree, num_threads=num_threads) if kept else view.initial
 
         say("sampling")
-        start = time.perf_counter()
-        wanted = max(round(total), 1) if rows is None else rows
-        codes = sample(fitted, wanted, np.random.default_rng(seed))
-        seconds["sampling"] = time.perf_counter() - start
+        with clock("sampling"):
+            wanted = max(round(view.total), 1) if rows is None else rows
+            codes = sample(fitted, wanted, np.random.default_rng(seed))
 
         ledger = plan.ledger()
-        if not all(message.private for message in ordered):
+        if not (all(message.private for message in ordered) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise")
-        return Result(plan, codes, fitted, ledger, tuple(m.attributes for m in kept), seconds, warnings, seed)
+        attributes = tuple(m.attributes for m in kept)
+        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, warnings, seed)
+
+    def follow_up(
+        self, messages: Sequence[Message], *, progress: Progress | None = None, num_threads: int | None = None
+    ) -> FollowUp:
+        """The second round's schedule: keys go to the pairs that the first round finds dependent and the graph has room for,
+        in finer bins, and to three-way marginals within the graph's cliques.
+
+        Args:
+            messages: one per party, in any order, validated on loading.
+            progress, num_threads: as in :meth:`run`.
+
+        Raises:
+            MessageError: a party's message is missing, doubled, or of another plan.
+            PlanError: the plan has one round.
+        """
+        plan = self._plan
+        if not (plan.second_keys and isinstance(plan.sketch, SketchPlan)):
+            raise PlanError("The plan has one round; plan with two for a follow-up.")
+        ordered = self._in_order(messages)
+        view = self._first_view(ordered, progress or (lambda _: None), _Clock(), num_threads)
+        kept, tree, _ = combine_graphs(plan, view.local, view.crossing, view.initial, view.total)
+        pairs, triples = crossing_marginals(plan.schema, 2), crossing_marginals(plan.schema, 3)
+        if math.prod(plan.schema.sizes) > plan.tau:
+            # Cliques are scarce: what has no place in the graph needs no keys.
+            pairs = sorted(m.attributes for m in kept) or pairs
+            inside = {own for clique in tree.cliques for own in itertools.combinations(clique, 3)}
+            triples = [own for own in triples if own in inside]
+        # What the remaining keys may spend, by the plan's own arithmetic.
+        rho = plan.second_keys * KEY_COST / (2 * plan.sketch.phantoms**2)
+        records = max(round(view.total), 1)
+        schedule = make_schedule(plan.schema, rho, records, pairs, triples, triple_rule(plan.schema, plan.tau, CHOSEN_TRIPLE))
+        margins = {a: view.initial.marginal((a,)) for group in schedule.groups for a in group.attributes}
+        bins = tuple(
+            tuple(
+                choose_bins(margins[a], count, plan.schema.attributes[a].ordered)
+                for a, count in zip(group.attributes, group.bins, strict=True)
+            )
+            for group in schedule.groups
+        )
+        left = plan.message_bytes - max(plan.message_size(party) for party in range(len(ordered)))
+        keys = min(plan.second_keys, max(int(left / schedule.bytes_per_key(plan.schema)), len(schedule.pairs)))
+        return FollowUp(plan, schedule.groups, bins, schedule.with_keys(keys))
+
+    def _first_view(self, ordered: list[Message], say: Progress, clock: _Clock, num_threads: int | None) -> _View:
+        """What the first round tells."""
+        plan = self._plan
+        say("initial model")
+        with clock("InitMRF"):
+            local = [_as_measurement(m, plan.party_names[msg.party]) for msg in ordered for m in msg.marginals]
+            total = estimate_total(plan, ordered)
+            initial = model.fit(plan.schema.sizes, local, total, num_threads=num_threads)
+        say("cross-party marginals")
+        with clock("CarEst"):
+            crossing = cross_party_marginals(plan, ordered, initial, total, num_threads=num_threads)
+        return _View(local, crossing, initial, total)
+
+    def _answers_in_order(self, follow_up: FollowUp, answers: Sequence[Answer]) -> list[Answer]:
+        names = self._plan.party_names
+        if follow_up.plan.digest() != self._plan.digest():
+            raise MessageError("The follow-up was made for another plan.")
+        by_party = {answer.party: answer for answer in answers}
+        if len(by_party) < len(answers):
+            raise MessageError("There are two answers of one party; give one per party.")
+        for answer in answers:
+            if answer.follow_up_digest != follow_up.digest():
+                raise MessageError(f"The answer of party {names[answer.party]!r} is to another follow-up.")
+        missing = [name for i, name in enumerate(names) if i not in by_party]
+        if missing:
+            raise MessageError(f"The answer of party {', '.join(missing)} is missing; the follow-up needs one per party.")
+        return [by_party[i] for i in range(len(names))]
 
     def _in_order(self, messages: Sequence[Message]) -> list[Message]:
         names = self._plan.party_names
@@ -169,82 +297,25 @@ class Server:
             raise MessageError(f"The message of party {', '.join(missing)} is missing; the plan needs one per party.")
         return [by_party[i] for i in range(len(names))]
 
-    def _estimate(
-        self, messages: list[Message], initial: model.MarkovRandomField, total: float, num_threads: int | None
-    ) -> list[Measurement]:
-        plan = self._plan
-        if plan.sketch is None:
-            return []
-        groups = [plan.party_groups(i) for i in range(len(messages))]
-        owner = {group: i for i, mine in enumerate(groups) for group in mine}
-        bins = {g: m for mine, message in zip(groups, messages, strict=True) for g, m in zip(mine, message.bins, strict=True)}
-        out: list[Measurement] = []
-        if isinstance(plan.sketch, SharedKeyPlan | ResponsePlan):
-            tables = [table for message in messages for table in message.sketches]
-            if isinstance(plan.sketch, ResponsePlan) and len({table.size for table in tables}) > 1:
-                raise MessageError("The parties sent different numbers of rows; they must encode the same records.")
-            order = [group for mine in groups for group in mine]
-            # These groups are the attributes themselves.
-            by_attribute = {
-                g: Side((g,), bins[g], plan.groups[g].bins, np.empty(0), table) for g, table in zip(order, tables, strict=True)
-            }
-            for a, b in itertools.combinations(range(len(plan.groups)), 2):
-                left, right = by_attribute[a], by_attribute[b]
-                if owner[a] == owner[b]:
-                    continue
-                if isinstance(plan.sketch, SharedKeyPlan):
-                    out.append(published_estimate(plan.sketch, left, right, total))
-                else:
-                    values, spread = count_pair(plan.sketch, a, b, (left.levels, right.levels))
-                    out.append(Measurement((a, b), left.bins + right.bins, values, spread, "randomised responses"))
-            return out
-        waiting = [iter(message.sketches) for message in messages]
-        sizes = {
-            g: bin_table(initial.marginal(group.attributes), bins[g], group.bins).ravel() for g, group in enumerate(plan.groups)
-        }
-        errors = {g: np.minimum(self._set_errors(messages, g, bins[g]), total) for g in sizes}
-        for pair in plan.sketch.pairs:
-            sides = [
-                Side(plan.groups[g].attributes, bins[g], plan.groups[g].bins, sizes[g], next(waiting[owner[g]]), errors[g])
-                for g in (pair.left, pair.right)
-            ]
-            out.append(estimate_pair(plan.sketch, sides[0], sides[1], total, num_threads))
+
+def _reduced(kept: Sequence[Measurement], view: _View, reduction: str, consistency: bool) -> list[Measurement]:
+    """Cross-party measurements as the fit is to see them."""
+    out = list(kept)
+    if not out:
         return out
-
-    def _set_errors(self, messages: Sequence[Message], group: int, maps: tuple[npt.NDArray[np.int64], ...]) -> Floats:
-        """Standard errors of the sizes of a group's sets [shape=(values,)]."""
-        attributes, bins = self._plan.groups[group].attributes, self._plan.groups[group].bins
-        variance = cell_variance(self._plan.schema.sizes, messages, attributes)
-        merged = bin_table(np.ones([len(mapping) for mapping in maps]), maps, bins)
-        out: Floats = np.sqrt(variance * merged).ravel()
-        return out
-
-
-def bin_table(table: Floats, maps: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]) -> Floats:
-    """Counts of bins from those of values: sums over the values of each bin, axis by axis [shape=shape]."""
-    out = np.zeros(tuple(shape))
-    np.add.at(out, np.ix_(*maps), table)
+    margins = {a: view.initial.marginal((a,)) for m in out for a in m.attributes}
+    if consistency:
+        out = enforce_all(out, {(a,): counts for a, counts in margins.items()}, view.total)
+    if reduction == "hisrec":
+        out = [hisrec(m, margins) for m in out]
+    elif reduction == "unisam":
+        out = [unisam(m) for m in out]
     return out
 
 
 def _as_measurement(marginal: Any, party: str) -> Measurement:
     nothing = (None,) * len(marginal.attributes)
     return Measurement(marginal.attributes, nothing, marginal.counts.astype(np.float64), marginal.sigma, f"party {party}")
-
-
-def cell_variance(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]) -> float:
-    """Variance of one cell's count in a party's marginal, from all released marginals that contain its attributes.
-
-    Marginals add up by their inverse variances; a fitted model is at least about as precise as that. Infinite where no
-    marginal contains them: the model then extrapolates, with an error that nobody knows.
-    """
-    cells = math.prod(sizes[a] for a in attributes)
-    precision = 0.0
-    for message in messages:
-        for marginal in message.marginals:
-            if set(attributes) <= set(marginal.attributes):
-                precision += cells / (marginal.sigma**2 * marginal.counts.size)
-    return 1.0 / precision if precision else math.inf
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:

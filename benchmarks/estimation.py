@@ -170,7 +170,7 @@ def likelihood(options: Options) -> list[Row]:
                 Row(f"{head}: stated error / Cramér-Rao, least", min(stated)),
                 Row(f"{head}: stated error / Cramér-Rao, largest", max(stated)),
             ]
-    return rows + [encoder_check(10 if options.quick else 50)]
+    return [*rows, encoder_check(10 if options.quick else 50)]
 
 
 def encoder_check(repetitions: int) -> Row:

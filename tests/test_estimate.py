@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vertimrf.encode import ScheduledPair, SketchPlan
-from vertimrf.errors import MessageError
-from vertimrf.estimate import Side, estimate_pair, level_log_cdf, project_onto_margins, r_score
+from vertimrf.errors import MessageError, PlanError
+from vertimrf.estimate import Side, estimate_pair, level_log_cdf, predicted_errors, project_onto_margins, r_score
 from vertimrf.kernels.carest import joint_histograms
 from vertimrf.measurement import Measurement
 
@@ -115,6 +115,9 @@ def test_sketches_of_another_plan_are_refused():
     with pytest.raises(MessageError, match="100 and 50 keys"):
         estimate_pair(plan, left, short, total=100)
     high = replace(right, levels=right.levels + np.uint8(20))
+    many = replace(left, sizes=np.append(left.sizes, 1.0))
+    with pytest.raises(MessageError, match="2 values, their sizes 3"):
+        estimate_pair(plan, many, right, total=100)
     with pytest.raises(MessageError, match="levels outside"):
         estimate_pair(plan, left, high, total=100)
 
@@ -187,11 +190,70 @@ def test_projection_meets_margins_and_is_the_nearest():
     sigma = rng.uniform(5, 40, truth.shape)
     noisy = truth + rng.normal(0, sigma)
     rows, columns = truth.sum(axis=1), truth.sum(axis=0)
-    got = project_onto_margins(noisy, sigma, rows, columns, sweeps=20_000)
+    got = project_onto_margins(noisy, sigma, rows, columns)
     assert got.min() >= 0
-    np.testing.assert_allclose(got.sum(axis=1), rows, atol=1e-3)
-    np.testing.assert_allclose(got.sum(axis=0), columns, atol=1e-3)
+    np.testing.assert_allclose(got.sum(axis=1), rows, atol=1e-7)
+    np.testing.assert_allclose(got.sum(axis=0), columns, atol=1e-7)
     # Nearest point of a convex set: no feasible table lies at an acute angle.
-    assert ((noisy - got) * (truth - got) / sigma**2).sum() < 1e-3
+    assert ((noisy - got) * (truth - got) / sigma**2).sum() < 1e-6
     with pytest.raises(MessageError, match="all zero"):
         project_onto_margins(noisy, sigma, rows * 0, columns * 0)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (2, 2), (16, 41)])
+def test_projection_of_hard_tables(shape, zeros):
+    rng = np.random.default_rng(shape[1])
+    # Many empty cells, errors that differ a thousandfold, and rows that hold nothing.
+    truth = rng.poisson(rng.gamma(0.3, 1000, shape)).astype(float) + 1
+    if zeros and shape[0] > 1:
+        truth[0], truth[:, -1] = 0, 0
+    sigma = 10 ** rng.uniform(0, 3, shape)
+    noisy = truth + rng.normal(0, sigma)
+    got = project_onto_margins(noisy, sigma, truth.sum(axis=1), truth.sum(axis=0))
+    assert got.min() >= 0
+    np.testing.assert_allclose(got.sum(axis=1), truth.sum(axis=1), atol=1e-8 * truth.sum())
+    np.testing.assert_allclose(got.sum(axis=0), truth.sum(axis=0), atol=1e-8 * truth.sum())
+    assert ((noisy - got) * (truth - got) / sigma**2).sum() < 1e-4
+    # Projections change nothing when repeated, and a feasible table is its own.
+    np.testing.assert_allclose(project_onto_margins(truth, sigma, truth.sum(axis=1), truth.sum(axis=0)), truth, atol=1e-6)
+
+
+def test_projection_refuses_margins_of_another_table():
+    table = np.ones((2, 3))
+    with pytest.raises(MessageError, match="2 and 3 margins"):
+        project_onto_margins(table, 1.0, np.array([3.0, 3.0]), np.array([3.0, 3.0]))
+    with pytest.raises(MessageError, match="equal sums"):
+        project_onto_margins(table, 1.0, np.array([3.0, 3.0]), np.array([2.0, 2.0, 3.0]))
+    with pytest.raises(MessageError, match="non-negative"):
+        project_onto_margins(table, 1.0, np.array([7.0, -1.0]), np.array([2.0, 2.0, 2.0]))
+
+
+@pytest.mark.parametrize("spread", [0.0, 300.0])
+@pytest.mark.parametrize("phantoms", [2_000, 40_000])
+def test_errors_are_as_predicted(phantoms, spread):
+    rng = np.random.default_rng(phantoms)
+    plan, keys, repetitions = plan_of(phantoms), 2000, 40
+    truth = np.outer([2000, 3000, 5000], [0.4, 0.6]).astype(int)
+    rows, columns = truth.sum(axis=1).astype(float), truth.sum(axis=0).astype(float)
+    predicted = predicted_errors(plan, keys, rows, columns, truth.sum(), spread, spread)
+    squares, stated = [], []
+    for _ in range(repetitions):
+        noisy = [
+            replace(side, sizes=side.sizes + rng.normal(0, spread, len(side.sizes)), sizes_sigma=np.full(len(side.sizes), spread))
+            for side in sides(truth, *simulate(rng, truth, plan, keys))
+        ]
+        measured = estimate_pair(plan, *noisy, total=truth.sum())
+        squares.append((measured.values - truth) ** 2)
+        stated.append(measured.sigma)
+    np.testing.assert_allclose(np.mean(stated, axis=0), predicted, rtol=0.05)
+    # The pair's RMSE: 40 repetitions of 6 cells of which at least 2 are independent, so 8 % at one standard error.
+    assert abs(np.sqrt(np.mean(squares) / np.mean(predicted**2)) - 1) < 0.2
+
+
+def test_prediction_refuses_what_no_pair_has():
+    plan, sizes = plan_of(1000), np.array([10.0, 20.0])
+    with pytest.raises(PlanError, match="at least 1 key"):
+        predicted_errors(plan, 0, sizes, sizes, 30)
+    with pytest.raises(PlanError, match="at least 0"):
+        predicted_errors(plan, 10, -sizes, sizes, 30)

@@ -10,7 +10,7 @@ from numba import prange
 
 from .jit import kernel, parallel_kernel
 
-__all__ = ["joint_histograms", "solve_intersections"]
+__all__ = ["expected_errors", "joint_histograms", "solve_intersections"]
 
 
 @parallel_kernel
@@ -177,3 +177,37 @@ def solve_intersections(histograms, left_sizes, right_sizes, left_errors, right_
         counts[i, j] = c + step
         errors[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf
     return counts, errors
+
+
+@parallel_kernel
+def expected_errors(left_sizes, right_sizes, left_errors, right_errors, total, keys, phantoms, log_cdf):  # type: ignore[no-untyped-def]
+    """Standard errors that :func:`solve_intersections` will state, before any sketch, if the two sides are independent.
+
+    Args:
+        keys: hash keys of the pair, float64.
+        left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf: as there.
+
+    Returns:
+        Cramér-Rao standard errors [shape=(u, w), float64]; infinite where sketches say nothing.
+    """
+    rows, columns, levels = left_sizes.size, right_sizes.size, log_cdf.size
+    out = np.empty((rows, columns))
+    for cell in prange(rows * columns):
+        i = cell // columns
+        j = cell % columns
+        fisher = np.empty((3, 3))
+        nothing = np.zeros((levels, levels), np.int32)
+        a, b, sa, sb = left_sizes[i], right_sizes[j], left_errors[i], right_errors[j]
+        c = min(a * b / max(total, 1.0), a, b)
+        cdf = np.zeros((levels + 1, levels + 1))
+        _score_and_information(log_cdf, a + phantoms, b + phantoms, c, nothing, cdf, np.empty(3), fisher)
+        # What remains of the information about c once a and b, with their priors, are fitted as well.
+        maa = 1.0 + sa * sa * keys * fisher[0, 0]
+        mbb = 1.0 + sb * sb * keys * fisher[1, 1]
+        mab = sa * sb * keys * fisher[0, 1]
+        ua = sa * keys * fisher[0, 2]
+        ub = sb * keys * fisher[1, 2]
+        spent = (mbb * ua * ua - 2.0 * mab * ua * ub + maa * ub * ub) / (maa * mbb - mab * mab)
+        information = keys * fisher[2, 2] - spent
+        out[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf
+    return out

@@ -9,8 +9,13 @@ FOLDER holds adult.csv.gz and adult-domain.json; without it, the parts that need
 from __future__ import annotations
 
 import argparse
+import gzip
+import itertools
 import json
 import math
+import multiprocessing
+import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +26,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from vertimrf.encode import ScheduledPair, SketchEncoder, SketchPlan, record_digests
-from vertimrf.estimate import Side, estimate_pair, level_log_cdf
+from vertimrf.binning import choose_bins
+from vertimrf.encode import ScheduledPair, SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan, record_digests
+from vertimrf.errors import VertiMRFError
+from vertimrf.estimate import Side, estimate_pair, level_log_cdf, predicted_errors
+from vertimrf.estimate_published import estimate_cells, published_estimates
 from vertimrf.kernels.carest import solve_intersections
-from vertimrf.privacy.accountant import calibrate
-from vertimrf.privacy.events import GaussianEvent, SketchEvent
+from vertimrf.plan import make_plan
+from vertimrf.privacy.accountant import calibrate, epsilon
+from vertimrf.privacy.events import Event, GaussianEvent, SketchEvent
+from vertimrf.privacy.published import claimed_floor, claimed_phantoms
+from vertimrf.respond import ResponsePlan, count_marginal, expected_sigma, respond
+from vertimrf.schema import Attribute, Schema
 
 Floats = npt.NDArray[np.float64]
 # Cross-party pairs of Adult, 8 attributes beside 7, whose number sets the keys per pair everywhere.
@@ -162,10 +174,17 @@ def likelihood(options: Options) -> list[Row]:
             # An unbiased estimate lies beyond 2 standard errors in one case of 22: so many in 1,000 tables like this one.
             allowed = stats.binom.ppf(0.999, len(z), 2 * stats.norm.sf(2))
             largest = stats.norm.isf(0.5 * 0.01 / len(z))
+            precision = at_most(f"{head}: largest RMSE / Cramér-Rao ({names[worst]})", ratios[worst], 1.15)
+            if repetitions < 1000:
+                # So few repetitions put the largest of many ratios beyond 1.15 now and then though all are 1; count them.
+                chance = stats.chi2.sf(1.15**2 * repetitions, repetitions)
+                rows.append(Row(precision.name, precision.value))
+                above, allowed = int((np.array(ratios) > 1.15).sum()), stats.binom.ppf(0.999, len(z), chance)
+                precision = at_most(f"{head}: of {len(z)} cells, RMSE / Cramér-Rao above 1.15", above, allowed)
             rows += [
                 at_most(f"{head}: of {len(z)} cells, biased beyond 2 s.e.", beyond.sum(), allowed),
                 at_most(f"{head}: largest |bias| / s.e. (99 % for {len(z)} cells)", np.abs(z).max(), largest),
-                at_most(f"{head}: largest RMSE / Cramér-Rao ({names[worst]})", ratios[worst], 1.15),
+                precision,
                 Row(f"{head}: mean RMSE / Cramér-Rao", float(np.mean(ratios))),
                 Row(f"{head}: stated error / Cramér-Rao, least", min(stated)),
                 Row(f"{head}: stated error / Cramér-Rao, largest", max(stated)),
@@ -211,7 +230,7 @@ def curator(options: Options) -> list[Row]:
         theirs = math.sqrt(PAIRS * 0.5 / rho)
         for power in (17, 20, 22):
             keys = 1 << power
-            phantoms = phantoms_for(target, delta, keys)
+            phantoms = phantoms_for(target, delta, keys).phantoms
             plan = plan_of(phantoms, keys // PAIRS)
             worst, where = 0.0, ""
             for share in (0.02, 0.1, 0.25, 0.5):
@@ -227,29 +246,316 @@ def curator(options: Options) -> list[Row]:
             rows.append(Row("  the same for sets of n/8, cell n/64", even / theirs))
             if held:
                 repetitions = 200 if options.quick else 2000
-                share, both = 0.5, int(where.split()[-1])
+                both = int(where.split()[-1])
                 counts, _ = Cell(plan, n // 2, n // 2, both).estimate(
                     np.random.default_rng(2), keys // PAIRS, repetitions, n, 0.0
                 )
-                rmse = math.sqrt(((counts - both) ** 2).mean())
-                rows.append(at_most(f"  sets of n/2, cell {both}, RMSE over {repetitions} repetitions", rmse / theirs, 2.0))
+                error = math.sqrt(((counts - both) ** 2).mean())
+                rows.append(at_most(f"  sets of n/2, cell {both}, RMSE over {repetitions} repetitions", error / theirs, 2.0))
     return rows
 
 
-def phantoms_for(target: float, delta: float, keys: int, attributes: int = 2) -> int:
+def phantoms_for(target: float, delta: float, keys: int, attributes: int = 2, above: int = 7) -> SketchEvent:
     """Fewest phantoms, about, for which sketches of so many attributes per key meet (epsilon, delta) exactly."""
 
     def event(scale: float) -> SketchEvent:
         phantoms = max(math.ceil(math.sqrt(keys / scale)), 2)
-        return SketchEvent(phantoms, *levels_of(phantoms), keys, attributes_per_key=attributes)
+        floor, _ = levels_of(phantoms)
+        return SketchEvent(phantoms, floor, round(math.log2(phantoms)) + above, keys, attributes_per_key=attributes)
 
-    return event(calibrate(lambda scale: [event(scale)], target, delta)).phantoms
+    return event(calibrate(lambda scale: [event(scale)], target, delta))
+
+
+def adult(options: Options) -> tuple[npt.NDArray[np.uint16], list[int]]:
+    """Codes [shape=(15, n)] and the domains' sizes."""
+    sizes = list(json.loads((options.data / "adult-domain.json").read_text()).values())
+    with gzip.open(options.data / "adult.csv.gz", "rt") as file:
+        codes = np.loadtxt(file, delimiter=",", skiprows=1, usecols=range(1, 1 + len(sizes)), dtype=np.uint16)
+    return np.ascontiguousarray(codes.T), sizes
+
+
+def in_bins(codes: npt.NDArray[np.uint16], sizes: list[int], most: int) -> tuple[npt.NDArray[np.uint16], list[int]]:
+    """Every attribute cut to at most so many bins."""
+    bins = [min(size, most) for size in sizes]
+    maps = [choose_bins(np.bincount(c, minlength=u).astype(float), w, False) for c, u, w in zip(codes, sizes, bins, strict=True)]
+    return np.array([one[c] for one, c in zip(maps, codes, strict=True)], np.uint16), bins
+
+
+CROSSING = list(itertools.product(range(8), range(8, 15)))
+
+
+def tables(codes: npt.NDArray[np.uint16], bins: list[int]) -> list[Floats]:
+    """Contingency tables of all cross-party pairs."""
+    return [
+        np.bincount(codes[a].astype(np.int64) * bins[b] + codes[b], minlength=bins[a] * bins[b]).reshape(bins[a], bins[b]) * 1.0
+        for a, b in CROSSING
+    ]
+
+
+def rmse(estimates: list[Floats], truth: list[Floats]) -> float:
+    """Over all cells of all pairs."""
+    return math.sqrt(np.mean(np.concatenate([(e - t).ravel() ** 2 for e, t in zip(estimates, truth, strict=True)])))
+
+
+def published(codes: npt.NDArray[np.uint16], bins: list[int], event: SketchEvent) -> list[Floats]:
+    """Estimates of all cross-party pairs from real sketches of the published encoder; the number of records is known."""
+    plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, event.keys, tuple(bins))
+    encoder = SharedKeyEncoder(plan, range(len(bins)), os.urandom(32))
+    encoder.update(record_digests(np.arange(codes.shape[1])), codes)
+    found = published_estimates(plan, range(len(bins)), [None] * len(bins), encoder.result(), CROSSING, codes.shape[1])
+    return [one.values for one in found]
+
+
+def paired(codes: npt.NDArray[np.uint16], bins: list[int], event: SketchEvent, margin_error: float) -> list[Floats]:
+    """The same from real sketches of scheduled pairs, and margins with Gaussian errors."""
+    rng = np.random.default_rng()
+    weights = np.array([(bins[a] * bins[b]) ** (2 / 3) for a, b in CROSSING])
+    keys = (event.keys * weights / weights.sum()).astype(int)
+    plan = SketchPlan(
+        event.phantoms, event.floor, event.ceiling,
+        tuple(ScheduledPair(a, b, int(k), bins[a], bins[b]) for (a, b), k in zip(CROSSING, keys, strict=True)),
+    )  # fmt: skip
+    secret, n = os.urandom(32), codes.shape[1]
+    levels = []
+    for held in (range(8), range(8, 15)):
+        encoder = SketchEncoder(plan, held, secret)
+        encoder.update(record_digests(np.arange(n)), codes[held.start : held.stop])
+        levels.append(encoder.result())
+    margins = [np.bincount(c, minlength=u) + rng.normal(0, margin_error, u) for c, u in zip(codes, bins, strict=True)]
+    out = []
+    for (a, b), left, right in zip(CROSSING, *levels, strict=True):
+        sides = [
+            Side((x,), (np.arange(bins[x]),), (bins[x],), margins[x], table, np.full(bins[x], margin_error))
+            for x, table in ((a, left), (b, right))
+        ]
+        out.append(estimate_pair(plan, sides[0], sides[1], float(n)).values)
+    return out
+
+
+def against_published(options: Options) -> list[Row]:
+    """Adult's 56 cross pairs in 8 bins, real sketches: RMSE of the published estimator over that of likelihood CarEst."""
+    codes, bins = in_bins(*adult(options), 8)
+    truth, n = tables(codes, bins), codes.shape[1]
+    target, delta, keys, shared = 0.4, 1 / n, 1 << 20, 2000
+
+    def events_at(rho: float) -> list[Event]:
+        """A tenth pays for the margins, which the published estimator does without."""
+        phantoms = max(math.ceil(math.sqrt(keys * 7 / (2 * 0.9 * rho))), 2)
+        return [SketchEvent(phantoms, *levels_of(phantoms), keys), GaussianEvent(math.sqrt(15 * 0.5 / (0.1 * rho)), count=15)]
+
+    sketches, margins = events_at(calibrate(events_at, target, delta))
+    assert isinstance(sketches, SketchEvent)
+    assert isinstance(margins, GaussianEvent)
+    ours = float(np.mean([rmse(paired(codes, bins, sketches, margins.sigma), truth) for _ in range(1 if options.quick else 3)]))
+    floor = claimed_floor(target, delta, shared, 15)
+    claim = SketchEvent(claimed_phantoms(target, delta, shared, 15), floor, floor + 15, shared, attributes_per_key=15)
+    claimed = published(codes, bins, claim)
+    theirs = rmse(claimed, truth)
+    rows = [
+        Row(f"Adult, 56 pairs, epsilon {target}, exact: likelihood, N={sketches.phantoms}, t=2^20, margins paid for: RMSE", ours),
+        Row(f"published, N={claim.phantoms}, epsilon {target} as claimed: RMSE", theirs),
+        Row("  its exact epsilon", epsilon([claim], delta).epsilon),
+        at_least("  published / likelihood at equal claimed epsilon", theirs / ours, 4),
+    ]
+    # Where levels are cut trades phantoms against information: the published estimator gets the best of these.
+    raised = []
+    for above in (0, 2) if options.quick else (-1, 0, 1, 2, 3, 4, 5):
+        try:
+            event = phantoms_for(target, delta, shared, 15, above)
+            raised.append((rmse(published(codes, bins, event), truth), event))
+        except VertiMRFError as error:
+            print(f"# published, ceiling {above} above log2 N: {error}", file=sys.stderr)
+    for error, event in raised:
+        print(f"# published, N={event.phantoms}, levels {event.floor} to {event.ceiling}: RMSE {error:.4g}", file=sys.stderr)
+    least, event = min(raised, key=lambda one: one[0])
+    rows.append(Row("RMSE of a table of zeros", rmse([0 * t for t in truth], truth)))
+    return [
+        *rows,
+        Row(f"published, N={event.phantoms}, ceiling {event.ceiling}, epsilon {target} exactly: RMSE", least),
+        at_least("  published / likelihood at equal exact epsilon", least / ours, 20),
+        *theorem(claimed, truth, claim, delta, n),
+    ]
+
+
+def theorem(estimates: list[Floats], truth: list[Floats], event: SketchEvent, delta: float, n: int) -> list[Row]:
+    """Theorem 5: |error| <= gamma (n - T) + C with probability 1 - beta, if t >= 100 sqrt(log 1/beta) / gamma^2."""
+    beta = 0.05
+    # The theorem hides a constant in C; it is taken as 1, and as 0, which asks for more.
+    c = math.sqrt(math.log(1 / delta)) * math.log(1 / beta) ** 0.25 / math.log1p(1 / event.phantoms)
+    least = math.sqrt(100 * math.sqrt(math.log(1 / beta)) / event.keys)
+    error = np.concatenate([np.abs(e - t).ravel() for e, t in zip(estimates, truth, strict=True)])
+    others = n - np.concatenate([t.ravel() for t in truth])
+    return [
+        at_most(f"Theorem 5, gamma={least:.3f}: share of cells beyond gamma (n - T) + C",
+                float(np.mean(error > least * others + c)), beta),
+        Row("  beyond gamma (n - T) alone, gamma as above", float(np.mean(error > least * others))),
+        Row("  beyond n - T alone (gamma = 1)", float(np.mean(error > others))),
+    ]  # fmt: skip
+
+
+def planner(options: Options) -> list[Row]:
+    """Predicted against achieved RMSE of every scheduled marginal of a plan for Adult, from the exact law of the levels."""
+    rng = np.random.default_rng(3)
+    codes, sizes = adult(options)
+    n = codes.shape[1]
+    attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=u) for i, u in enumerate(sizes))
+    names = tuple(a.name for a in attributes)
+    schema = Schema(attributes=attributes, parties=(("one", names[:8]), ("two", names[8:])))
+    plan = make_plan(schema, epsilon=0.8, expected_records=n, nonce="bars")
+    assert isinstance(plan.sketch, SketchPlan)
+    sketch, log_cdf = plan.sketch, level_log_cdf(plan.sketch)
+    blind, informed = [], []
+    pairs = sketch.pairs[:: 8 if options.quick else 1]
+    for pair in pairs:
+        value = []
+        for group in (plan.groups[pair.left], plan.groups[pair.right]):
+            tuples = [
+                choose_bins(np.bincount(codes[a], minlength=sizes[a]).astype(float), bins, False)[codes[a]]
+                for a, bins in zip(group.attributes, group.bins, strict=True)
+            ]
+            value.append(np.ravel_multi_index(tuples, group.bins))
+        u, w = pair.left_bins, pair.right_bins
+        truth = np.bincount(value[0] * w + value[1], minlength=u * w).reshape(u, w)
+        rows, columns = truth.sum(axis=1), truth.sum(axis=0)
+        repetitions = max(400 // truth.size, 2)
+        levels = len(log_cdf)
+        drawn = np.empty((repetitions, u, w, levels, levels), np.int32)
+        for i, j in np.ndindex(u, w):
+            drawn[:, i, j] = Cell(sketch, int(rows[i]), int(columns[j]), int(truth[i, j])).draw(rng, pair.keys, repetitions)[:, 0]
+        known = np.zeros(u), np.zeros(w)
+        told = rows * 1.0, columns * 1.0, *known, float(n), float(sketch.phantoms), log_cdf
+        achieved = math.sqrt(np.mean([(solve_intersections(one, *told)[0] - truth) ** 2 for one in drawn]))
+        for found, left, right in ((blind, np.full(u, n / u), np.full(w, n / w)), (informed, rows * 1.0, columns * 1.0)):
+            predicted = predicted_errors(sketch, pair.keys, left, right, n)
+            found.append(math.sqrt(np.mean(predicted**2)) / achieved)
+    head = f"planner, Adult, {len(pairs)} marginals, N={sketch.phantoms}: predicted / achieved RMSE"
+    return [
+        Row(f"{head}, even bins, mean", float(np.mean(blind))),
+        at_most(f"{head}, even bins, farthest from 1", float(np.abs(np.array(blind) - 1).max()), 0.2),
+        Row(f"{head}, set sizes known, mean", float(np.mean(informed))),
+        at_most(f"{head}, set sizes known, farthest from 1", float(np.abs(np.array(informed) - 1).max()), 0.2),
+    ]
+
+
+def responses(options: Options) -> list[Row]:
+    """Randomised responses: variance over repetitions, over the formula's."""
+    n, repetitions = 20_000, 60 if options.quick else 400
+    plan = ResponsePlan(1.0, (8, 5, 3))
+    even = np.stack([np.arange(n) % u for u in plan.sizes]).astype(np.uint16)
+    skewed = np.minimum(np.random.default_rng(4).geometric(0.5, (3, n)) - 1, np.array(plan.sizes)[:, None] - 1).astype(np.uint16)
+    digests = record_digests(np.arange(n))
+    rows = []
+    for name, codes in (("even", even), ("skewed", skewed)):
+        for chosen in ((0, 1), (0, 1, 2)):
+            found = []
+            for _ in range(repetitions):
+                sent = respond(plan, range(3), digests, codes, os.urandom(16), os.urandom)
+                found.append(count_marginal(plan, chosen, [sent[i] for i in chosen]))
+            variance = np.var([counts for counts, _ in found], axis=0, ddof=1).mean()
+            stated = expected_sigma(plan, chosen, n) ** 2 if name == "even" else np.mean([e**2 for _, e in found])
+            row = at_most(f"randomised responses, {len(chosen)}-way, {name} table: |variance / formula - 1|",
+                          abs(variance / stated - 1), 0.1)  # fmt: skip
+            rows.append(row)
+    return rows
+
+
+def in_numpy(levels: list[npt.NDArray[np.uint8]], phantoms: int, total: int) -> list[Floats]:
+    """Algorithm 4 for all cross pairs, all cells of a pair at once."""
+    share = np.exp2(-np.arange(256.0)).astype(np.float32)
+    keys = levels[0].shape[1]
+    others = []
+    for table in levels:
+        second, first = np.partition(table, -2, axis=0)[-2:]
+        highest = np.broadcast_to(first, table.shape).copy()
+        np.put_along_axis(highest, table.argmax(axis=0)[None], second[None], axis=0)
+        others.append(highest)
+    out = []
+    for a, b in CROSSING:
+        items = 0.7213 / (1 + 1.079 / keys) * keys / share[np.maximum(others[a][:, None], others[b])].sum(axis=-1)
+        out.append(np.maximum(total - (items - phantoms * (len(others[a]) + len(others[b]) - 2)), 0))
+    return out
+
+
+def random_levels(
+    rng: np.random.Generator, plan: SketchPlan | SharedKeyPlan, records: int, shape: tuple[int, int]
+) -> npt.NDArray[np.uint8]:
+    """Levels of independent sets."""
+    drawn = np.ceil(-np.log2(-np.expm1(np.log(rng.random(shape)) / (records + plan.phantoms))))
+    return np.clip(drawn, plan.floor, plan.ceiling).astype(np.uint8)
+
+
+def likelihood_load(sizes: list[int], keys: int) -> tuple[float, float, int]:
+    """Seconds and growth of peak memory [MB] of estimating every cell of the 56 pairs, kernels warm; and the cells."""
+    rng = np.random.default_rng(5)
+    plan, n = plan_of(20_000, keys), 45_222
+    weights = np.array([(sizes[a] * sizes[b]) ** (2 / 3) for a, b in CROSSING])
+
+    def side(attribute: int, u: int, each: int) -> Side:
+        # Row by row, so that making them leaves no peak of memory for the estimator to hide under.
+        levels = np.empty((u, each), np.uint8)
+        for row in levels:
+            row[:] = random_levels(rng, plan, n // u, (1, each))[0]
+        return Side((attribute,), (np.arange(u),), (u,), np.full(u, n / u), levels, np.full(u, 50.0))
+
+    pairs = [
+        (side(a, sizes[a], int(k)), side(b, sizes[b], int(k)))
+        for (a, b), k in zip(CROSSING, keys * weights / weights.sum(), strict=True)
+    ]
+    estimate_pair(plan, side(0, 2, 10), side(8, 2, 10), n)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.perf_counter()
+    cells = sum(estimate_pair(plan, left, right, n).values.size for left, right in pairs)
+    seconds = time.perf_counter() - begin
+    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, cells
+
+
+def speed(options: Options) -> list[Row]:
+    """Published CarEst beside vectorised NumPy; likelihood CarEst of every cell of Adult's 56 pairs."""
+    _, sizes = adult(options)
+    rows = []
+    for name, bins in (("8 bins", [min(u, 8) for u in sizes]), ("all values", sizes)):
+        rng = np.random.default_rng(6)
+        plan = SharedKeyPlan(3000, 9, 22, 2000, tuple(bins))
+        levels = [random_levels(rng, plan, 45_222 // u, (u, 2000)) for u in bins]
+        seconds: list[list[float]] = [[], [], []]
+        actions = (
+            lambda: published_estimates(plan, range(15), [None] * 15, levels, CROSSING, 45_222),  # noqa: B023
+            lambda: estimate_cells(plan, np.concatenate(levels), bins, CROSSING, 45_222, 0.0),  # noqa: B023
+            lambda: in_numpy(levels, plan.phantoms, 45_222),  # noqa: B023
+        )
+        actions[0]()
+        for _ in range(20):
+            for action, taken in zip(actions, seconds, strict=True):
+                begin = time.perf_counter()
+                action()
+                taken.append(time.perf_counter() - begin)
+        whole, cells, numpy = (float(np.median(taken)) for taken in seconds)
+        rows.append(Row(f"published, 56 pairs, {name}, t=2,000, checked measurements: seconds", whole))
+        rows.append(Row("  all counts and errors alone: seconds", cells))
+        rows.append(Row("  vectorised NumPy: seconds", numpy))
+        if bins == sizes:
+            rows.append(at_least("  NumPy / all counts and errors", numpy / cells, 50))
+        else:
+            rows.append(Row("  NumPy / all counts and errors", numpy / cells))
+    context = multiprocessing.get_context("spawn")
+    for keys, held in ((1 << 17, True), (1 << 20, False)):
+        with context.Pool(1) as pool:
+            taken, growth, number = pool.apply(likelihood_load, (sizes, keys))
+        head = f"likelihood, every one of {number} cells of the 56 pairs, t={keys:,}"
+        rows.append(at_most(f"{head}: seconds", taken, 5.0) if held else Row(f"{head}: seconds", taken))
+        rows.append(at_most(f"{head}: memory beyond the sketches [MB]", growth, 200))
+    return rows
 
 
 PARTS: dict[str, Callable[[Options], list[Row]]] = {
     "likelihood": likelihood,
+    "published": against_published,
     "curator": curator,
+    "responses": responses,
+    "planner": planner,
+    "speed": speed,
 }
+NEED_DATA = ("published", "planner", "speed")
 
 
 def main() -> None:
@@ -263,6 +569,9 @@ def main() -> None:
     options = Options(arguments.quick, arguments.data)
     rows = []
     for name in arguments.only or PARTS:
+        if name in NEED_DATA and not (options.data / "adult.csv.gz").exists():
+            print(f"# {name}: left out, {options.data} has no adult.csv.gz", file=sys.stderr)
+            continue
         begin = time.perf_counter()
         for row in PARTS[name](options):
             rows.append(row)

@@ -257,3 +257,18 @@ def test_prediction_refuses_what_no_pair_has():
         predicted_errors(plan, 0, sizes, sizes, 30)
     with pytest.raises(PlanError, match="at least 0"):
         predicted_errors(plan, 10, -sizes, sizes, 30)
+
+
+def test_few_keys_and_many_phantoms_bias_neither_estimate_nor_error():
+    rng = np.random.default_rng(9)
+    plan, keys, repetitions = plan_of(100_000), 500, 100
+    truth = np.array([[250, 250, 500], [250, 1250, 500]])
+    values, sigmas = [], []
+    for _ in range(repetitions):
+        measured = estimate_pair(plan, *sides(truth, *simulate(rng, truth, plan, keys)), total=truth.sum())
+        values.append(measured.values)
+        sigmas.append(measured.sigma)
+    # 600 squared errors, nearly independent: their mean is 1 +- 0.06, and 4 standard errors allow for tails. Iterating the
+    # likelihood gives far more than 1: estimates and stated errors then fall together.
+    assert abs(np.mean(((np.array(values) - truth) / sigmas) ** 2) - 1) < 0.25
+    assert np.all(np.abs(np.mean(values, axis=0) - truth) < 3.5 * np.mean(sigmas, axis=0) / np.sqrt(repetitions))

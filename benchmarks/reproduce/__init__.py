@@ -1,0 +1,1 @@
+"""The paper's experiments by one command: `python -m benchmarks.reproduce --help`."""

@@ -1,0 +1,138 @@
+"""Reproduce the paper's experiments (VertiMRF, section 6 and appendix).
+
+Finished runs are lines of OUT/runs.jsonl and are not done again: interrupt it and start it again as you like, and delete the file
+to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
+
+    python -m benchmarks.reproduce --quick                         every experiment at a small scale, minutes
+    python -m benchmarks.reproduce --docs docs                     everything, many hours
+    python -m benchmarks.reproduce --only bars --readme README.md  what the library is held to
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from . import report
+from .data import PAPER_SPLITS
+from .execute import execute
+from .experiments import EXPERIMENTS, Scale, available, full_scale, quick_scale
+from .store import Run, Store
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def commit() -> str:
+    """The checkout that a result was measured with."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
+
+
+def pending(scale: Scale, names: list[str], store: Store) -> tuple[list[Run], int]:
+    """Runs yet to do, and how many there are in all; a run that several experiments ask for counts once."""
+    wanted = list(dict.fromkeys(run for name in names for run in EXPERIMENTS[name](scale)))
+    return [run for run in wanted if run not in store], len(wanted)
+
+
+def work(runs: list[Run], total: int, store: Store, folder: Path) -> list[str]:
+    """Do runs, appending each; a run that fails is reported and left for the next time. Returns the failures."""
+    failures = []
+    begun, revision = time.perf_counter(), commit()
+    for i, run in enumerate(runs):
+        start = time.perf_counter()
+        try:
+            result = execute(run, folder)
+        except (ValueError, ArithmeticError, MemoryError, RuntimeError) as error:
+            failures.append(f"{run.label()}: {error}")
+            print(f"FAILED {failures[-1]}", flush=True)
+            continue
+        store.add(run, result, revision)
+        figure = next(f"{name} {result[name]:.4f}" for name in ("tvd3", "misclassification") if name in result)
+        left = (time.perf_counter() - begun) / (i + 1) * (len(runs) - i - 1)
+        print(
+            f"[{total - len(runs) + i + 1}/{total}] {run.label()}: {figure}, {time.perf_counter() - start:.1f} s"
+            f" (about {left / 60:.0f} min left)",
+            flush=True,
+        )
+    return failures
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.reproduce", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of NAME.csv.gz files")
+    parser.add_argument("--out", type=Path, default=Path("reproduce-results"), help="folder of runs.jsonl and runs.csv")
+    parser.add_argument("--docs", type=Path, help="folder for experiments.md and its plots")
+    parser.add_argument("--readme", type=Path, help="write the bars between this file's markers")
+    parser.add_argument("--quick", action="store_true", help="one epsilon, one seed, few marginals; NLTCS or generated data")
+    parser.add_argument("--only", action="append", choices=sorted(EXPERIMENTS), help="an experiment; repeat for several")
+    parser.add_argument("--seeds", type=int, help="default 5, or 1 with --quick")
+    parser.add_argument("--datasets", nargs="+", choices=sorted(PAPER_SPLITS), help="of the experiments over all data sets")
+    parser.add_argument("--methods", nargs="+", help="leave other methods out of the curves")
+    parser.add_argument("--epsilons", nargs="+", type=float, help="of the curves")
+    parser.add_argument("--report-only", action="store_true", help="run nothing, write the tables of what there is")
+    return parser.parse_args(argv)
+
+
+def scale_of(options: argparse.Namespace) -> Scale:
+    """The scale that the options ask for."""
+    scale = quick_scale(options.data, options.seeds or 1) if options.quick else full_scale(options.seeds or 5)
+    if options.datasets:
+        scale = replace(scale, data=tuple(options.datasets))
+    if options.methods:
+        if unknown := set(options.methods) - set(scale.methods):
+            sys.exit(f"Unknown or missing method {sorted(unknown)[0]!r}; there are {', '.join(scale.methods)}.")
+        scale = replace(scale, methods=tuple(m for m in scale.methods if m in options.methods))
+    if options.epsilons:
+        scale = replace(scale, epsilons=tuple(options.epsilons))
+    return scale
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run, write, and return the exit code: 1 if a run failed."""
+    options = arguments(argv)
+    scale = scale_of(options)
+    names = options.only or list(EXPERIMENTS)
+    for line in available()[2]:
+        print(line)
+    store = Store(options.out / "runs.jsonl")
+    runs, total = pending(scale, names, store)
+    if runs and not options.report_only:
+        needed = {run.data for run in runs} - {"generated"}
+        if absent := sorted(name for name in needed if not (options.data / f"{name}.csv.gz").exists()):
+            print(f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.", file=sys.stderr)
+            return 2
+    print(f"{total} runs, {total - len(runs)} of them done", flush=True)
+    failures = [] if options.report_only else work(runs, total, store, options.data)
+    options.out.mkdir(parents=True, exist_ok=True)
+    report.write_csv(store, options.out / "runs.csv")
+    page = report.Page(store, scale)
+    if options.docs:
+        options.docs.mkdir(parents=True, exist_ok=True)
+        images = report.plots(store, scale, options.docs)
+        (options.docs / "experiments.md").write_text(report.markdown(store, scale, images))
+    else:
+        for name in names:
+            print("\n" + report.SECTIONS[name][2](page))
+    if "bars" in names:
+        if options.docs:
+            print(report.bars_section(page))
+        if options.readme:
+            report.put_between(options.readme, "bars", report.bars_section(page))
+    for failure in failures:
+        print(f"FAILED {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Doing one run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from vertimrf.evaluate import tvd
+
+from .data import PAPER_SPLITS, Dataset, deal, even_counts, load, majority
+from .methods import METHODS
+from .splits import Split, by_correlation, by_importance
+from .store import Result, Run
+from .svm import folds, misclassification
+
+WAYS = (3, 4, 5)
+
+
+def split_of(data: Dataset, run: Run) -> Split:
+    """Attributes of each party of a run.
+
+    Raises:
+        ValueError: an unknown kind of split.
+    """
+    d = len(data.sizes)
+    kind, _, value = run.split.partition("=")
+    if kind == "paper":
+        return deal(PAPER_SPLITS[data.name])
+    if kind == "m":
+        return deal(even_counts(d, d if value == "all" else int(value)))
+    if kind == "importance":
+        return by_importance(d, 2, float(value), run.seed)
+    if kind == "correlation":
+        return by_correlation(data.codes, even_counts(d, 2), float(value), run.seed)
+    raise ValueError(f"unknown split {run.split!r}")
+
+
+def execute(run: Run, folder: Path) -> Result:
+    """Synthesise and evaluate."""
+    whole = load(run.data, folder)
+    split = split_of(whole, run)
+    data = whole
+    if run.metric == "svm":
+        train, test = folds(whole.records, run.seed)[run.fold]
+        data = whole.part(train)
+    start = time.perf_counter()
+    made = METHODS[run.method].synthesize(
+        data.codes, data.sizes, split, run.epsilon, 1 / data.records, run.seed, **dict(run.options)
+    )
+    result: Result = {
+        "seconds": time.perf_counter() - start,
+        "party_seconds": made.party_seconds,
+        "server_seconds": made.server_seconds,
+        "message_bytes": list(made.message_bytes),
+        "spent": made.spent,
+        "private": made.private,
+        "parties": len(split),
+        **made.detail,
+    }
+    if run.metric == "svm":
+        labels = whole.labels
+        positive = [1 if whole.sizes[label] == 2 else majority(whole.codes[label]) for label in labels]
+        held_back = whole.part(test).codes
+        result["misclassification"] = misclassification(made.codes, held_back, whole.sizes, labels, positive)
+        return result
+    owners = [next(i for i, own in enumerate(split) if a in own) for a in range(len(whole.sizes))]
+    ways = [way for way in WAYS if way <= len(whole.sizes)]
+    for way, mean in tvd(whole.codes, made.codes, whole.sizes, ways, run.marginals).items():
+        result[f"tvd{way}"] = mean
+    result["across3"] = tvd(whole.codes, made.codes, whole.sizes, (3,), run.marginals, parties=owners)[3]
+    return result

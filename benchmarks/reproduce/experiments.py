@@ -1,0 +1,209 @@
+"""Which runs each experiment of the paper is made of."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .methods import METHODS
+from .quoted import BARS, FIRE_BARS
+from .store import Run
+from .svm import FOLDS
+
+OURS = ("one-round", "two-rounds")
+SPLITS = tuple(f"importance={alpha}" for alpha in ("0.1", "1", "10", "100")) + tuple(
+    f"correlation={beta}" for beta in ("0", "0.3", "0.6", "1")
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run.
+
+    Attributes:
+        data: data sets of the experiments over all of them.
+        small, large: the data sets that stand for NLTCS and for Adult where the paper looks at one.
+        epsilons: of the curves.
+        seeds: repetitions.
+        marginals: per way.
+        methods: those that can run here.
+        classify: whether scikit-learn is there.
+        gan: options of VertiGAN.
+        shares, parties: of the budget and party experiments.
+        splits: of the attribute-split experiment.
+    """
+
+    data: tuple[str, ...]
+    small: str
+    large: str
+    epsilons: tuple[float, ...]
+    seeds: int
+    marginals: int
+    methods: tuple[str, ...]
+    classify: bool
+    gan: tuple[tuple[str, object], ...] = ()
+    shares: tuple[float, ...] = tuple(i / 10 for i in range(1, 10))
+    parties: tuple[str, ...] = ("m=2", "m=4", "m=8", "m=all")
+    splits: tuple[str, ...] = SPLITS
+    bar_epsilons: tuple[float, ...] = (0.2, 0.8, 3.2)
+
+    def run(self, metric: str, data: str, method: str, epsilon: float, seed: int, split: str = "paper", **more: object) -> Run:
+        """A run at this scale; VertiGAN is given its options."""
+        options = tuple(sorted(more.items())) + (self.gan if method == "vertigan" else ())
+        return Run(metric, data, method, epsilon, seed, split, options, self.marginals if metric == "tvd" else 0)
+
+    def svm(self, data: str, method: str, epsilon: float, seed: int) -> list[Run]:
+        """The five folds."""
+        base = self.run("svm", data, method, epsilon, seed)
+        return [Run(**{**base.__dict__, "fold": fold}) for fold in range(FOLDS)] if self.classify else []
+
+
+def available() -> tuple[tuple[str, ...], bool, list[str]]:
+    """Methods that can run here, whether classifiers can, and what is missing in words."""
+    missing = []
+    methods = tuple(METHODS)
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "opacus")):
+        methods = tuple(name for name in methods if name != "vertigan")
+        missing.append("VertiGAN is left out: pip install -e '.[vertigan]'")
+    classify = importlib.util.find_spec("sklearn") is not None
+    if not classify:
+        missing.append("SVM classification is left out: pip install -e '.[experiments]'")
+    return methods, classify, missing
+
+
+def full_scale(seeds: int, data: tuple[str, ...] = ("nltcs", "adult", "br2000", "fire")) -> Scale:
+    """The paper's."""
+    methods, classify, _ = available()
+    return Scale(data, "nltcs", "adult", (0.1, 0.2, 0.4, 0.8, 1.6, 3.2), seeds, 300, methods, classify)
+
+
+def quick_scale(folder: Path, seeds: int) -> Scale:
+    """Every experiment and method, in minutes: NLTCS, or generated data where it is not there."""
+    methods, classify, _ = available()
+    name = "nltcs" if (folder / "nltcs.csv.gz").exists() else "generated"
+    return Scale(
+        (name,), name, name, (0.8,), seeds, 30, methods, classify,
+        gan=(("steps", 100),), shares=(0.2, 0.8), parties=("m=2", "m=4"), splits=("importance=1", "correlation=0"),
+        bar_epsilons=(0.8,),
+    )  # fmt: skip
+
+
+def tvd_curves(scale: Scale) -> list[Run]:
+    """l-way TVD against epsilon."""
+    return [
+        scale.run("tvd", data, method, epsilon, seed)
+        for data in scale.data
+        for epsilon in scale.epsilons
+        for method in scale.methods
+        for seed in range(scale.seeds)
+    ]
+
+
+def svm_curves(scale: Scale) -> list[Run]:
+    """SVM misclassification against epsilon; one repetition has five folds."""
+    return [
+        run
+        for data in scale.data
+        for epsilon in scale.epsilons
+        for method in scale.methods
+        for run in scale.svm(data, method, epsilon, 0)
+    ]
+
+
+def parties(scale: Scale) -> list[Run]:
+    """TVD against the number of parties, epsilon 0.8."""
+    return [
+        scale.run("tvd", data, method, 0.8, seed, split)
+        for data in dict.fromkeys((scale.small, scale.large))
+        for split in scale.parties
+        for method in (*OURS, "published", "fo")
+        for seed in range(scale.seeds)
+    ]
+
+
+def shares(scale: Scale) -> list[Run]:
+    """TVD against LocMRF's part of the budget, epsilon 0.8, NLTCS."""
+    return [
+        scale.run("tvd", scale.small, method, 0.8, seed, local_share=share)
+        for share in scale.shares
+        for method in (*OURS, "fo")
+        for seed in range(scale.seeds)
+    ]
+
+
+def costs(scale: Scale) -> list[Run]:
+    """Communication and computation per role, Adult, epsilon 0.8 (Table 2)."""
+    methods = [m for m in scale.methods if m not in ("independent-parties", "independent-attributes")]
+    runs = [scale.run("tvd", scale.large, method, 0.8, seed) for method in methods for seed in range(scale.seeds)]
+    if len(scale.parties) > 2:
+        runs.append(scale.run("tvd", scale.large, "published", 0.8, 0, keys=8000))
+    return runs
+
+
+def splits(scale: Scale) -> list[Run]:
+    """TVD under attribute splits by importance and by correlation, NLTCS, epsilon 0.8 (Table 3)."""
+    return [
+        scale.run("tvd", scale.small, method, 0.8, seed, split)
+        for split in scale.splits
+        for method in scale.methods
+        if method in (*OURS, "published", "fo", "vertigan")
+        for seed in range(scale.seeds)
+    ]
+
+
+# By figure of the paper's appendix: data set, variants. The library's default is first.
+ABLATIONS: tuple[tuple[str, str, tuple[tuple[str, dict[str, object]], ...]], ...] = (
+    ("locmrf", "small", (("with LocMRF", {}), ("without LocMRF", {"local_models": False}))),
+    (
+        "recovery",
+        "large",
+        (("fit to bins", {}), ("HisRec", {"reduction": "hisrec"}), ("UniSam", {"reduction": "unisam"})),
+    ),
+    ("consistency", "large", (("weighted fit", {}), ("+ consistency enforcement", {"consistency": True}))),
+)
+
+
+def ablations(scale: Scale) -> list[Run]:
+    """With and without LocMRF (NLTCS), HisRec against UniSam (Adult), consistency on and off (Adult)."""
+    return [
+        scale.run("tvd", getattr(scale, where), method, epsilon, seed, **options)
+        for _, where, variants in ABLATIONS
+        for _, options in variants
+        for epsilon in scale.epsilons
+        for method in ("one-round", "fo")
+        for seed in range(scale.seeds)
+    ]
+
+
+def bars(scale: Scale) -> list[Run]:
+    """What this library is held to."""
+    runs = []
+    at_small = (0.8,) if 0.8 in scale.bar_epsilons else ()
+    for data in scale.data:
+        for epsilon in scale.bar_epsilons:
+            held = {"fire": epsilon in FIRE_BARS}.get(data, (data, epsilon) in BARS)
+            if held or data == "generated":
+                methods = (*OURS, "independent-parties" if data == "fire" else "centralized")
+                runs += [scale.run("tvd", data, method, epsilon, seed) for method in methods for seed in range(scale.seeds)]
+    for epsilon in at_small:
+        for data in dict.fromkeys((scale.small, scale.large)):
+            for method in (*OURS, "centralized"):
+                runs += scale.svm(data, method, epsilon, 0)
+        runs += [
+            scale.run("tvd", scale.small, method, epsilon, seed, "m=all") for method in OURS for seed in range(scale.seeds)
+        ]
+    return runs
+
+
+EXPERIMENTS: dict[str, Callable[[Scale], list[Run]]] = {
+    "bars": bars,
+    "tvd": tvd_curves,
+    "svm": svm_curves,
+    "parties": parties,
+    "shares": shares,
+    "costs": costs,
+    "splits": splits,
+    "ablations": ablations,
+}

@@ -1,0 +1,162 @@
+"""The methods that the experiments compare, behind one interface."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vertimrf.plan import Shares, make_plan
+from vertimrf.protocol import run_protocol
+from vertimrf.schema import Attribute, Schema
+from vertimrf.table import Table
+
+__all__ = ["METHODS", "Method", "Outcome"]
+
+Codes = npt.NDArray[np.uint16]
+Split = Sequence[Sequence[int]]
+PARTY_PHASES = ("LocMRF", "LocEnc")
+RUN_OPTIONS = ("reduction", "consistency")
+COUNT_SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method makes, and what it costs.
+
+    Attributes:
+        codes: synthetic rows [shape=(d, rows), uint16], attributes in the order of the input.
+        message_bytes: all that each party sends, in split order; empty where nobody sends anything.
+        party_seconds: computation at all parties together.
+        server_seconds: computation at the server.
+        spent: composed epsilon by the ledger, at the run's delta; more than asked for where a claim does not hold.
+        private: whether the method keeps what it claims.
+        detail: further figures, JSON-able.
+    """
+
+    codes: Codes
+    message_bytes: tuple[int, ...] = ()
+    party_seconds: float = 0.0
+    server_seconds: float = 0.0
+    spent: float = 0.0
+    private: bool = True
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Method(Protocol):
+    """Anything that makes a synthetic table of as many rows as the real one."""
+
+    name: str
+    title: str
+
+    def synthesize(
+        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+    ) -> Outcome:
+        """Synthesise.
+
+        Args:
+            codes: the joined table [shape=(d, n), uint16]; no role of a vertical method sees all of it.
+            sizes: codes per attribute.
+            split: attributes of each party.
+            epsilon, delta: privacy target.
+            seed: of whatever is not privacy noise.
+            options: variants that an experiment asks for; an unknown one is a TypeError.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class VertiMRF:
+    """This library, as planned by default or with some part replaced.
+
+    Attributes:
+        name: key in the results.
+        title: what tables and plots call it.
+        plan: arguments of ``make_plan``.
+        joined: one party holds everything (the paper's Centralized).
+    """
+
+    name: str
+    title: str
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    joined: bool = False
+
+    def synthesize(
+        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+    ) -> Outcome:
+        """See :class:`Method`; options are ``local_share`` and those of ``make_plan`` and ``run_protocol``."""
+        d, n = codes.shape
+        held = [tuple(range(d))] if self.joined else [tuple(own) for own in split]
+        order = [attribute for own in held for attribute in own]
+        schema = Schema.of(
+            {f"party{i + 1}": [Attribute.integer(f"x{a}", sizes[a]) for a in own] for i, own in enumerate(held)}
+        )
+        planned = dict(self.plan)
+        if "local_share" in options:
+            local = float(options.pop("local_share")) * (1 - COUNT_SHARE)
+            planned["shares"] = Shares(COUNT_SHARE, local, 1 - COUNT_SHARE - local)
+        run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
+        plan = make_plan(
+            schema, epsilon=epsilon, delta=delta, expected_records=n, nonce=os.urandom(16).hex(), **planned, **options
+        )
+        digests = np.random.default_rng(0).integers(0, 1 << 64, n, np.uint64)
+        tables = [Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(own)])) for i, own in
+                  enumerate(held)]  # fmt: skip
+        trial = run_protocol(plan, tables, rows=n, seed=seed, **run)
+        made = np.empty_like(codes)
+        made[order] = trial.result.codes
+        parties = sum(trial.seconds[phase] for phase in PARTY_PHASES)
+        return Outcome(
+            codes=made,
+            message_bytes=() if self.joined else tuple(trial.message_bytes.values()),
+            party_seconds=0.0 if self.joined else parties,
+            server_seconds=sum(trial.seconds.values()) - (0.0 if self.joined else parties),
+            spent=trial.ledger.epsilon,
+            private=not trial.ledger.reasons,
+            detail={"cells": int(trial.model.tree.cells), "crossing": len(trial.result.crossing)},
+        )
+
+
+@dataclass(frozen=True)
+class VertiGAN:
+    """The distributed GAN of Jiang et al. (2023); its module, and torch, are imported only when it runs."""
+
+    name: str = "vertigan"
+    title: str = "VertiGAN"
+
+    def synthesize(
+        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+    ) -> Outcome:
+        """See :class:`Method`; options are the fields of ``vertigan.Training``."""
+        from .vertigan import Training, train
+
+        made = train(codes, sizes, split, epsilon, delta, seed, Training(**options))
+        return Outcome(
+            codes=made.codes,
+            message_bytes=made.message_bytes,
+            party_seconds=made.party_seconds,
+            server_seconds=made.server_seconds,
+            spent=made.epsilon,
+            detail={"sigma": made.sigma},
+        )
+
+
+NO_SKETCHES = Shares(count=COUNT_SHARE, local=1 - COUNT_SHARE, sketches=0.0)
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        VertiMRF("one-round", "scheduled pairs, one round"),
+        VertiMRF("two-rounds", "scheduled pairs, two rounds", {"rounds": 2}),
+        VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
+        VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),
+        VertiMRF("centralized", "Centralized (LocMRF on the joined table)", joined=True),
+        VertiGAN(),
+        VertiMRF("independent-parties", "independent parties, pasted", {"shares": NO_SKETCHES}),
+        VertiMRF("independent-attributes", "independent attributes", {"shares": NO_SKETCHES, "local_models": False}),
+    )
+}

@@ -1,0 +1,311 @@
+"""From finished runs to CSV, Markdown tables and plots."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import quoted
+from .experiments import ABLATIONS, OURS, Scale
+from .methods import METHODS
+from .store import Result, Run, Store
+
+Figures = list[Result]
+
+
+def write_csv(store: Store, path: Path) -> None:
+    """One line per finished run."""
+    columns = ["metric", "data", "method", "epsilon", "seed", "split", "options", "fold", "marginals", "tvd3", "tvd4", "tvd5",
+               "across3", "misclassification", "seconds", "party_seconds", "server_seconds", "parties", "message_bytes",
+               "spent", "private"]  # fmt: skip
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
+        writer.writeheader()
+        for run, result in store.runs():
+            options = " ".join(f"{name}={value}" for name, value in run.options)
+            sent = " ".join(map(str, result["message_bytes"]))
+            writer.writerow({**result, **run.__dict__, "options": options, "message_bytes": sent})
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown."""
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+
+
+class Page:
+    """Looks runs up at a scale."""
+
+    def __init__(self, store: Store, scale: Scale) -> None:
+        self.store = store
+        self.scale = scale
+
+    def figures(self, data: str, method: str, epsilon: float, split: str = "paper", **options: Any) -> Figures:
+        """Finished TVD runs over seeds."""
+        runs = [self.scale.run("tvd", data, method, epsilon, seed, split, **options) for seed in range(self.scale.seeds)]
+        return self._found(runs)
+
+    def folds(self, data: str, method: str, epsilon: float) -> Figures:
+        """Finished SVM runs over folds."""
+        return self._found(self.scale.svm(data, method, epsilon, 0))
+
+    def _found(self, runs: Sequence[Run]) -> Figures:
+        return [result for run in runs if (result := self.store.get(run)) is not None]
+
+
+def mean(figures: Figures, name: str) -> float:
+    """Mean over runs; NaN without any."""
+    return float(np.mean([result[name] for result in figures])) if figures else float("nan")
+
+
+def spread(figures: Figures, name: str) -> str:
+    """Mean ± standard deviation, a dash without runs; few runs say how many."""
+    if not figures:
+        return "–"
+    values = [result[name] for result in figures]
+    more = f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4f}{more}"
+
+
+def title(method: str) -> str:
+    return METHODS[method].title
+
+
+def curves_section(page: Page, metric: str, lookup: Callable[[str, str, float], Figures], quotes: bool) -> str:
+    """Methods against epsilon, a table per data set; nothing where nothing has been run."""
+    parts = []
+    for data in page.scale.data:
+        rows = [
+            [title(method)] + [spread(found, metric) for found in all_found]
+            for method in page.scale.methods
+            if any(all_found := [lookup(data, method, epsilon) for epsilon in page.scale.epsilons])
+        ]
+        if quotes and rows:
+            for name, values in (("central MST (quoted)", quoted.MST), ("central AIM (quoted)", quoted.AIM)):
+                if any((data, epsilon) in values for epsilon in page.scale.epsilons):
+                    rows.append([name] + [f"{values[data, e]:g}" if (data, e) in values else "–" for e in page.scale.epsilons])
+        if rows:
+            parts.append(f"**{data}**\n\n" + table(["method \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows))
+    return "\n\n".join(parts)
+
+
+def tvd_section(page: Page) -> str:
+    """l-way TVD, one part per l."""
+    parts = []
+    for way in (3, 4, 5):
+        if text := curves_section(page, f"tvd{way}", page.figures, way == 3):
+            parts.append(f"### {way}-way TVD\n\n{text}")
+    return "\n\n".join(parts)
+
+
+def svm_section(page: Page) -> str:
+    return curves_section(page, "misclassification", page.folds, False)
+
+
+def parties_section(page: Page) -> str:
+    parts = []
+    for data in dict.fromkeys((page.scale.small, page.scale.large)):
+        rows = []
+        for method in (*OURS, "published", "fo"):
+            found = [page.figures(data, method, 0.8, split) for split in page.scale.parties]
+            if any(found):
+                rows.append([title(method), *(spread(own, "tvd3") for own in found)])
+        if rows:
+            parts.append(f"**{data}**\n\n" + table(["method", *page.scale.parties], rows))
+    return "\n\n".join(parts)
+
+
+def shares_section(page: Page) -> str:
+    rows = []
+    for method in (*OURS, "fo"):
+        found = [page.figures(page.scale.small, method, 0.8, local_share=share) for share in page.scale.shares]
+        if any(found):
+            rows.append([title(method), *(spread(own, "tvd3") for own in found)])
+    return table([f"{page.scale.small}: method \\ θ", *(f"{share:g}" for share in page.scale.shares)], rows) if rows else ""
+
+
+def costs_section(page: Page) -> str:
+    rows = []
+    cases: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in page.scale.methods] + [("published", {"keys": 8000})]
+    for method, options in cases:
+        found = page.figures(page.scale.large, method, 0.8, **options)
+        if not found or method.startswith("independent"):
+            continue
+        sent = found[0]["message_bytes"]
+        at_party = np.median([own["party_seconds"] for own in found]) / max(len(sent), 1)
+        rows.append([
+            title(method) + "".join(f", {name} = {value}" for name, value in options.items()),
+            f"{max(sent) / 1e6:.1f} MB" if sent else "–",
+            f"{at_party:.1f} s" if sent else "–",
+            f"{np.median([own['server_seconds'] for own in found]):.1f} s",
+        ])  # fmt: skip
+    if not rows:
+        return ""
+    head = [f"{page.scale.large}, ε = 0.8", "largest party sends", "a party computes", "the server computes"]
+    paper = [[f"paper: {name} (quoted)", *values] for name, *values in quoted.PAPER_COSTS]
+    return table(head, rows + paper)
+
+
+def splits_section(page: Page) -> str:
+    methods = [m for m in (*OURS, "published", "fo", "vertigan") if m in page.scale.methods]
+    rows = []
+    for split in page.scale.splits:
+        found = [page.figures(page.scale.small, method, 0.8, split) for method in methods]
+        if any(found):
+            paper = [f"{value:.4f} ± {deviation:.3f}" for value, deviation in quoted.PAPER_SPLITS[split]]
+            rows.append([split, *(spread(own, "tvd3") for own in found), *paper])
+    quotes = ["paper: FM (quoted)", "paper: FO (quoted)", "paper: VertiGAN (quoted)"]
+    return table([f"{page.scale.small}, ε = 0.8", *map(title, methods), *quotes], rows) if rows else ""
+
+
+def ablations_section(page: Page) -> str:
+    parts = []
+    for name, where, variants in ABLATIONS:
+        data = getattr(page.scale, where)
+        rows = []
+        for method in ("one-round", "fo"):
+            for label, options in variants:
+                found = [page.figures(data, method, epsilon, **options) for epsilon in page.scale.epsilons]
+                if any(found):
+                    rows.append([f"{title(method)}: {label}", *(spread(own, "tvd3") for own in found)])
+        if rows:
+            parts.append(f"**{name}, {data}**\n\n" + table(["variant \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows))
+    return "\n\n".join(parts)
+
+
+def bars_rows(page: Page) -> list[tuple[str, float, float, bool]]:
+    """Name, value, bar, and whether it holds; only bars whose runs are there."""
+    rows = []
+    slowest = 0.0
+
+    def add(name: str, value: float, bar: float) -> None:
+        if np.isfinite(value) and np.isfinite(bar):
+            rows.append((name, value, bar, bool(value <= bar)))
+
+    for (data, epsilon), bar in quoted.BARS.items():
+        for method in OURS:
+            found = page.figures(data, method, epsilon)
+            add(f"{data}, ε = {epsilon:g}: {title(method)}, 3-way TVD", mean(found, "tvd3"), bar)
+            slowest = max([slowest, *(own["seconds"] for own in found)])
+        central = page.figures(data, "centralized", epsilon)
+        add(f"{data}, ε = {epsilon:g}: Centralized, 3-way TVD against AIM × {quoted.CENTRAL_OVER_AIM:g}",
+            mean(central, "tvd3"), quoted.AIM[data, epsilon] * quoted.CENTRAL_OVER_AIM)  # fmt: skip
+    for epsilon, part in quoted.FIRE_BARS.items():
+        alone = mean(page.figures("fire", "independent-parties", epsilon), "across3")
+        for method in OURS:
+            found = page.figures("fire", method, epsilon)
+            add(f"fire, ε = {epsilon:g}: {title(method)}, 3-way TVD across parties over independent parties'",
+                mean(found, "across3") / alone, part)  # fmt: skip
+            slowest = max([slowest, *(own["seconds"] for own in found)])
+    for data in ("adult", "nltcs"):
+        central = mean(page.folds(data, "centralized", 0.8), "misclassification")
+        for method in OURS:
+            wrong = mean(page.folds(data, method, 0.8), "misclassification")
+            add(f"{data}, ε = 0.8: {title(method)}, SVM misclassification against Centralized + 0.02", wrong,
+                central + quoted.SVM_POINTS)  # fmt: skip
+    for method in OURS:
+        two = mean(page.figures("nltcs", method, 0.8), "tvd3")
+        every = mean(page.figures("nltcs", method, 0.8, "m=all"), "tvd3")
+        add(f"nltcs, ε = 0.8: {title(method)}, 3-way TVD of 16 parties over that of two", every / two, quoted.ALL_OVER_TWO)
+    if slowest:
+        add("slowest run of the table, seconds", slowest, quoted.CELL_SECONDS)
+    return rows
+
+
+def bars_section(page: Page) -> str:
+    rows = [[name, f"{value:.4g}", f"{bar:.4g}", "yes" if holds else "**no**"] for name, value, bar, holds in bars_rows(page)]
+    return table(["bar", "measured", "at most", "holds"], rows) if rows else ""
+
+
+SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
+    "bars": ("Bars", "Mean over seeds, δ = 1/n, two parties, as many synthetic rows as records.", bars_section),
+    "tvd": ("Total variation distance against ε", "Mean ± standard deviation over seeds. The paper's figures are curves "
+            "without numbers; MST and AIM hold all data in one place and are quoted.", tvd_section),
+    "svm": ("SVM misclassification", "Mean ± standard deviation over five folds; linear SVM on one-hot attributes, trained on "
+            "synthetic rows made from the other four fifths. Labels: adult `income`, br2000 `a00`, fire `priority` (its most "
+            "frequent value, or another); nltcs: mean over all 16 attributes.", svm_section),
+    "parties": ("Number of parties", "3-way TVD, ε = 0.8.", parties_section),
+    "shares": ("Budget share of LocMRF", "3-way TVD, ε = 0.8; θ is the local models' part of all but the record count.",
+               shares_section),
+    "costs": ("Communication and computation per role", "Medians over seeds on this machine, threads as they come. VertiGAN's "
+              "gradients for the server's batches are counted.", costs_section),
+    "splits": ("Attribute splits by importance and by correlation", "3-way TVD; splits as VertiBench defines them (drawn per "
+               "seed).", splits_section),
+    "ablations": ("Ablations", "3-way TVD.", ablations_section),
+}  # fmt: skip
+
+
+def markdown(store: Store, scale: Scale, images: Sequence[str]) -> str:
+    """The whole page."""
+    page = Page(store, scale)
+    parts = [
+        "# The paper's experiments, and beyond them",
+        f"Written by `python -m benchmarks.reproduce`: up to {scale.seeds} seed{'s' if scale.seeds > 1 else ''}, "
+        f"{scale.marginals} marginals per way; a dash is a run that has not been made. Published sketches are marked *claim "
+        "only*: their ε is what the paper claims, and does not hold. FO's ε is about replacing one record. Every other line "
+        "is about adding or removing one."
+        + (f" Library at {', '.join(sorted(store.commits))}." if store.commits else ""),
+    ]
+    for name, (heading, note, section) in SECTIONS.items():
+        if text := section(page):
+            parts += [f"## {heading}", note, text]
+            parts += [f"![{heading}]({image})" for image in images if Path(image).name.startswith(f"{name}-")]
+    return "\n\n".join(parts) + "\n"
+
+
+def plots(store: Store, scale: Scale, folder: Path) -> list[str]:
+    """SVG figures of the curves; none without matplotlib. Returns the names of the files."""
+    try:
+        import matplotlib
+    except ImportError:
+        return []
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "vertimrf"
+    import matplotlib.pyplot as plt
+
+    page = Page(store, scale)
+    lookups = {"svm": ("misclassification", page.folds)} | {f"tvd-{way}way": (f"tvd{way}", page.figures) for way in (3, 4, 5)}
+    names = []
+    for stem, (metric, lookup) in lookups.items():
+        lines = {
+            data: {
+                method: points
+                for method in scale.methods
+                if len(points := [(e, mean(own, metric)) for e in scale.epsilons if (own := lookup(data, method, e))]) > 1
+            }
+            for data in scale.data
+        }
+        shown = [data for data in scale.data if lines[data]]
+        if not shown:
+            continue
+        figure, axes = plt.subplots(1, len(shown), figsize=(4 * len(shown), 3.6), squeeze=False, layout="constrained")
+        for axis, data in zip(axes[0], shown, strict=True):
+            for method, points in lines[data].items():
+                axis.plot(*zip(*points, strict=True), marker="o", markersize=3, label=title(method))
+            axis.set(title=data, xlabel="ε", xscale="log", yscale="log" if metric != "misclassification" else "linear")
+        axes[0][0].set_ylabel("misclassification" if stem == "svm" else f"{metric[3:]}-way TVD")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{stem}.svg" if "-" in stem else f"{stem}-curves.svg"
+        figure.savefig(folder / name, metadata={"Date": None})
+        plt.close(figure)
+        names.append(name)
+    return names
+
+
+def put_between(path: Path, mark: str, text: str) -> None:
+    """Replace what stands between a file's markers `<!-- table: MARK -->` and `<!-- end: MARK -->`.
+
+    Raises:
+        ValueError: the file lacks them.
+    """
+    content = path.read_text()
+    begin, end = f"<!-- table: {mark} -->", f"<!-- end: {mark} -->"
+    if content.count(begin) != 1 or content.count(end) != 1:
+        raise ValueError(f"{path} needs the markers {begin} and {end}, once each.")
+    head, rest = content.split(begin)
+    path.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}")

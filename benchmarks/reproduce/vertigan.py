@@ -1,4 +1,4 @@
-"""VertiGAN: a GAN over vertically partitioned data (Jiang, Zhang, Lin: Distributed synthesis over vertical data, 2023).
+"""VertiGAN: a GAN over vertically partitioned data (Jiang et al., 2023), as the VertiMRF paper describes it (section 6).
 
 The server trains one generator with a trunk and one head per party; every party trains a discriminator of its own columns by
 DP-SGD. In each step a party samples its records (Poisson), clips the gradient of each, adds Gaussian noise, and adds the gradient
@@ -92,7 +92,7 @@ class Generator(nn.Module):
 class Party:
     """One party's columns and discriminator."""
 
-    def __init__(self, codes: Codes, sizes: Sequence[int], training: Training, sigma: float, seed: int) -> None:
+    def __init__(self, codes: Codes, sizes: Sequence[int], training: Training, sigma: float) -> None:
         self.sizes = list(sizes)
         self.training = training
         self.sigma = sigma
@@ -110,7 +110,7 @@ class Party:
         start = time.perf_counter()
         n, training = self.codes.shape[1], self.training
         drawn = torch.nonzero(torch.rand(n, generator=self.private) < training.batch / n).squeeze(1)
-        sums = self._clipped_sums(drawn)
+        sums = self.clipped_sums(drawn)
         self.optimizer.zero_grad()
         self.discriminator.zero_grad()
         self.discriminator.disable_hooks()
@@ -122,7 +122,7 @@ class Party:
         self.optimizer.step()
         self.seconds += time.perf_counter() - start
 
-    def _clipped_sums(self, drawn: torch.Tensor) -> list[torch.Tensor]:
+    def clipped_sums(self, drawn: torch.Tensor) -> list[torch.Tensor]:
         """Sum over the drawn records of the clipped gradients of the loss on real rows, one tensor per parameter."""
         parameters = list(self.discriminator.parameters())
         if not len(drawn):
@@ -189,7 +189,7 @@ def train(
     accountant = RDPAccountant()
     accountant.history = [(sigma, rate, composed)]
     held = [[sizes[a] for a in own] for own in split]
-    parties = [Party(codes[list(own)], mine, training, sigma, seed) for own, mine in zip(split, held, strict=True)]
+    parties = [Party(codes[list(own)], mine, training, sigma) for own, mine in zip(split, held, strict=True)]
     generator = Generator(training, [sum(mine) for mine in held])
     optimizer = torch.optim.Adam(generator.parameters(), lr=training.rate, betas=(0.5, 0.9))
 

@@ -14,7 +14,7 @@ from vertimrf import container
 from vertimrf.cli import main
 from vertimrf.encode import SharedKeyEncoder, SharedKeyPlan, record_digests
 from vertimrf.errors import PlanError, PrivacyError
-from vertimrf.estimate import Side, published_estimate
+from vertimrf.estimate_published import published_estimates
 from vertimrf.plan import Plan, make_plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import SketchEvent
@@ -101,8 +101,8 @@ def test_estimates_are_those_of_the_sets():
     for attribute, codes in enumerate((a, b)):
         encoder = SharedKeyEncoder(plan, [attribute], bytes(32))
         encoder.update(record_digests(np.arange(rows)), codes[None].astype(np.uint16))
-        sides.append(Side((attribute,), (np.arange(3),), (3,), np.empty(0), encoder.result()[0]))
-    measured = published_estimate(plan, *sides, rows)
+        sides.append(encoder.result()[0])
+    (measured,) = published_estimates(plan, (0, 1), (None, None), sides, [(0, 1)], rows)
     truth = np.zeros((3, 3))
     np.add.at(truth, (a, b), 1)
     assert (measured.values >= 0).all()
@@ -115,8 +115,7 @@ def test_estimates_are_those_of_the_sets():
 def test_an_attribute_of_one_value_has_no_others():
     plan = SharedKeyPlan(phantoms=10, floor=2, ceiling=20, keys=1000, sizes=(1, 1))
     tables = [SharedKeyEncoder(plan, [attribute], bytes(32)).result()[0] for attribute in (0, 1)]
-    sides = [Side((i,), (np.zeros(1, int),), (1,), np.empty(0), t) for i, t in enumerate(tables)]
-    measured = published_estimate(plan, *sides, 50.0)
+    (measured,) = published_estimates(plan, (0, 1), (None, None), tables, [(0, 1)], 50.0)
     assert measured.values.shape == (1, 1)
     assert measured.values[0, 0] == pytest.approx(50, abs=1)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .encode import SharedKeyPlan, SketchPlan
+from .encode import SketchPlan
 from .errors import MessageError, PlanError
 from .kernels.carest import expected_errors, joint_histograms, solve_intersections
 from .kernels.jit import threads
 from .measurement import Measurement
 
-__all__ = ["Side", "estimate_pair", "predicted_errors", "project_onto_margins", "published_estimate", "r_score"]
+__all__ = ["Side", "estimate_pair", "predicted_errors", "project_onto_margins", "r_score"]
 
 
 # Of 400 random tables up to 41 x 41 all were done long before.
@@ -130,30 +130,6 @@ def _measurement(
     )
 
 
-def published_estimate(plan: SharedKeyPlan, left: Side, right: Side, total: float) -> Measurement:
-    """CarEst of the published encoder (VertiMRF, Algorithm 4, for pairs): total less the union of the other values' records.
-
-    The paper averages the levels; what estimates a count is the harmonic mean of 2^level with HyperLogLog's bias constant.
-
-    Args:
-        plan: the sketches' phantoms, floor, ceiling and keys.
-        left, right: the two sides, in schema order; their ``sizes`` are not used.
-        total: estimated number of records.
-
-    Returns:
-        A measurement of the two attributes; values are not negative.
-    """
-    others = [_highest_of_others(side.levels) for side in (left, right)]
-    constant = 0.7213 / (1 + 1.079 / plan.keys)
-    shrunk = np.exp2(-np.arange(256.0))
-    seen = np.empty((len(others[0]), len(others[1])))
-    for v, row in enumerate(others[0]):
-        seen[v] = constant * plan.keys / shrunk[np.maximum(row, others[1])].sum(axis=1)
-    phantoms = plan.phantoms * sum(len(rows) - 1 for rows in others)
-    counts = np.maximum(total - (seen - phantoms), 0.0)
-    return _measurement(left, right, counts, 1.04 / np.sqrt(plan.keys) * seen, "published sketches")
-
-
 def predicted_errors(
     plan: SketchPlan,
     keys: int,
@@ -255,16 +231,6 @@ def project_onto_margins(
     if np.abs(missing).max() > 1e-7:
         raise MessageError("The table could not be fitted to its margins; its standard errors differ too much.")
     return table * total
-
-
-def _highest_of_others(levels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Per value and key, the highest level of all other values; 0 where there is none [shape=(values, keys), uint8]."""
-    if len(levels) == 1:
-        return np.zeros_like(levels)
-    second, first = np.partition(levels, -2, axis=0)[-2:]
-    highest = np.broadcast_to(first, levels.shape).copy()
-    np.put_along_axis(highest, levels.argmax(axis=0)[None], second[None], axis=0)
-    return highest
 
 
 def r_score(measurement: Measurement, expected: npt.NDArray[np.float64]) -> float:

@@ -20,6 +20,9 @@ __all__ = ["LocalRelease", "release_local_model"]
 
 Codes = npt.NDArray[np.uint16]
 
+# Larger marginals compared in every round, of each number of attributes.
+CANDIDATES_PER_ORDER = 200
+
 
 @dataclass(frozen=True, eq=False)
 class LocalRelease:
@@ -63,7 +66,7 @@ def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noi
     budget = graph.CliqueBudget(sizes, plan.largest_clique)
     edges = tuple(pair for pair in sorted(pairs, key=lambda pair: -scores[pair]) if budget.try_edge(*pair))
     tree = budget.tree()
-    candidates = _useful_candidates(tree, sizes, total, plan)
+    candidates = _useful_candidates(tree, sizes, total, scores, plan)
 
     for attributes in _cover(candidates, sizes, scores, plan):
         measured.append(measure(attributes, plan.round_sigma))
@@ -100,17 +103,31 @@ def _noisy_r_scores(
 
 
 def _useful_candidates(
-    tree: graph.JunctionTree, sizes: tuple[int, ...], total: float, plan: LocalPlan
+    tree: graph.JunctionTree,
+    sizes: tuple[int, ...],
+    total: float,
+    scores: dict[tuple[int, int], float],
+    plan: LocalPlan,
 ) -> list[tuple[int, ...]]:
-    """Marginals of two or more attributes inside a clique whose average count exceeds theta times the expected noise."""
+    """Marginals of two or more attributes inside a clique whose average count exceeds theta times the expected noise.
+
+    All pairs; of the others, so many of each order, those whose pairs have the largest (noisy) R-scores.
+    """
     least = plan.usefulness * math.sqrt(2 / math.pi) * plan.round_sigma
-    useful = set()
-    for clique in tree.cliques:
-        for k in range(2, len(clique) + 1):
-            for attributes in itertools.combinations(clique, k):
-                if total / math.prod(sizes[i] for i in attributes) >= least or k == 2:
-                    useful.add(attributes)
-    return sorted(useful)
+    pairs = {pair for clique in tree.cliques for pair in itertools.combinations(clique, 2)}
+    out: list[tuple[int, ...]] = sorted(pairs)
+    for k in range(3, max(map(len, tree.cliques)) + 1):
+        useful = {
+            attributes
+            for clique in tree.cliques
+            for attributes in itertools.combinations(clique, k)
+            if total / math.prod(sizes[i] for i in attributes) >= least
+        }
+        if not useful:
+            break
+        strength = {own: sum(scores[pair] for pair in itertools.combinations(own, 2)) for own in useful}
+        out += sorted(sorted(useful, key=lambda own: (-strength[own], own))[:CANDIDATES_PER_ORDER])
+    return out
 
 
 def _cover(

@@ -417,9 +417,12 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
 
 
 def plan_local(
-    sizes: Sequence[int], rho: float, records: int, largest_clique: int, larger: bool = True
+    sizes: Sequence[int], rho: float, records: int, largest_clique: int, larger: bool = True, alone: bool = False
 ) -> LocalPlan:
-    """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only; without ``larger``, one-way alone."""
+    """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
+
+    Without ``larger``, one-way marginals are all it measures; ``alone``, no cross-party edges compete for the graph.
+    """
     cells = math.prod(sizes)
     d = len(sizes)
     if d == 1 or not larger:
@@ -432,12 +435,14 @@ def plan_local(
         return LocalPlan(True, math.sqrt(d / (2 * one_way * rho)), 0.0, 1, 0, whole_sigma, 0.0, largest_clique, 0.0)
     usefulness = 1.0
     pairs = d * (d - 1) // 2
-    one_way, scores, selection, measure = 0.16, 0.08, 0.08, 0.68
+    one_way, scores, selection, measure = 0.08, 0.04, 0.08, 0.80
     mean_pair = float(np.mean([a * b for a, b in itertools.combinations(sizes, 2)]))
     # As many rounds as leave a typical pair's average count a few times above the noise.
-    affordable = 2 * measure * rho * (records / (8.0 * mean_pair)) ** 2
-    # More than 1.5 a attribute cost the global graph more (cliques that cross-party edges then lack) than they tell.
-    rounds = int(min(max(affordable, d - 1), 1.5 * d, pairs))
+    # Beside other parties, more than 1.5 an attribute cost the global graph more (cliques that cross-party edges then lack)
+    # than they tell.
+    times, most = (4.0, 3.0 * d) if alone else (8.0, 1.5 * d)
+    affordable = 2 * measure * rho * (records / (times * mean_pair)) ** 2
+    rounds = int(min(max(affordable, d - 1), most, pairs))
     initial = min(d - 1, rounds)
     chosen = rounds - initial
     if not chosen:
@@ -562,7 +567,7 @@ def make_plan(
     mean_size = float(np.mean(sizes))
     # The paper leaves room for two more attributes (tau / (m u^2)); local graphs that leave room for one fit better, and the
     # global graph still takes most cross-party edges.
-    largest_clique = max(int(tau / (len(parties) * mean_size)), 2)
+    largest_clique = max(int(tau / (len(parties) * mean_size)), 2) if several else tau
 
     published = encoder == "published" and several and shares.sketches > 0
     paired = encoder == "paired" and several and shares.sketches > 0
@@ -598,6 +603,7 @@ def make_plan(
                 expected_records,
                 largest_clique,
                 local_models,
+                alone=not several,
             )
             for held in parties
         )

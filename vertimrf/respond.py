@@ -17,7 +17,7 @@ from .errors import MessageError, PlanError
 from .kernels.prf import fill_words, tail
 from .privacy.events import GRREvent
 
-__all__ = ["ResponsePlan", "count_marginal", "count_pair", "expected_sigma", "respond"]
+__all__ = ["ResponsePlan", "count_marginal", "expected_sigma", "respond"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -99,28 +99,6 @@ def respond(
         changed = (column.astype(np.uint64) + np.where(keep, np.uint64(0), shift)) % np.uint64(size)
         out.append(changed.astype(np.uint8)[order][None])
     return tuple(out)
-
-
-def count_pair(
-    plan: ResponsePlan, left: int, right: int, responses: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
-) -> tuple[Floats, Floats]:
-    """Unbiased counts of a pair of attributes, and their standard errors.
-
-    Args:
-        plan: the public parameters.
-        left, right: the attributes, by their place in ``plan.sizes``.
-        responses: theirs, row by row of the same records [shape=(1, n)].
-
-    Returns:
-        Two arrays [shape=(left values, right values), float64].
-    """
-    u, w = plan.sizes[left], plan.sizes[right]
-    flat = responses[0].ravel().astype(np.int64) * w + responses[1].ravel()
-    seen = np.bincount(flat, minlength=u * w).reshape(u, w).astype(np.float64)
-    back_left, back_right = _inverse(plan, u), _inverse(plan, w)
-    # Responses are multinomial: leaving their negative covariances out errs to the large side.
-    variance = back_left**2 @ np.maximum(seen, 1.0) @ back_right.T**2
-    return back_left @ seen @ back_right.T, np.sqrt(variance)
 
 
 def count_marginal(
@@ -218,10 +196,3 @@ def _second_moments(plan: ResponsePlan, size: int) -> tuple[float, float]:
     kept, other = _probabilities(plan, size)
     on, off = (1 - other) / (kept - other), -other / (kept - other)
     return on**2 * kept + off**2 * (1 - kept), on**2 * other + off**2 * (1 - other)
-
-
-def _inverse(plan: ResponsePlan, size: int) -> Floats:
-    """Inverse of the response matrix: p on the diagonal, q elsewhere, columns summing to 1 [shape=(size, size)]."""
-    p = plan.kept(size)
-    q = (1 - p) / max(size - 1, 1)
-    return (np.eye(size) - q) / (p - q) if size > 1 else np.ones((1, 1))

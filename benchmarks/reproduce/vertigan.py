@@ -5,7 +5,7 @@ DP-SGD. In each step a party samples its records (Poisson), clips the gradient o
 on generated rows, which no record touches. It then sends the gradient of the generator's loss by its part of the generated batch;
 the server carries all parties' through the generator. What a party sends depends on records through the noisy discriminator only.
 
-A record takes part at every party: m parties and T steps compose as m * T steps of the sampled Gaussian mechanism, and the noise
+A record takes part at every party: m parties and T steps each compose as m * T steps of the sampled Gaussian mechanism, and the noise
 is calibrated for that by opacus' RDP accountant (add/remove one record). Needs the extra `vertigan` (torch, opacus).
 """
 
@@ -41,22 +41,26 @@ class Training:
     """Sizes and steps.
 
     Attributes:
-        steps: of the generator; before each, every discriminator makes one.
+        steps: of the generator.
         batch: expected records of a discriminator step, and generated rows.
         latent: dimensions of the generator's noise.
         hidden: width of the trunk, and of the discriminators.
+        critic: discriminator steps per generator step.
         clip: limit on the norm of a record's gradient.
+        weight: limit on the discriminators' parameters (Wasserstein GAN).
         rate: of learning (Adam).
         temperature: of the Gumbel softmax that makes one-hot columns differentiable.
     """
 
-    steps: int = 3000
+    steps: int = 1000
     batch: int = 256
     latent: int = 64
     hidden: int = 128
+    critic: int = 2
     clip: float = 1.0
+    weight: float = 0.05
     rate: float = 1e-3
-    temperature: float = 0.5
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +118,15 @@ class Party:
         self.optimizer.zero_grad()
         self.discriminator.zero_grad()
         self.discriminator.disable_hooks()
-        nn.functional.softplus(self.discriminator(fake)).mean().backward()
+        self.discriminator(fake).mean().backward()
         self.discriminator.enable_hooks()
         for parameter, total in zip(self.discriminator.parameters(), sums, strict=True):
             noise = torch.normal(0.0, self.sigma * training.clip, total.shape, generator=self.private)
             parameter.grad = parameter.grad + (total + noise) / training.batch
         self.optimizer.step()
+        with torch.no_grad():
+            for parameter in self.discriminator.parameters():
+                parameter.clamp_(-training.weight, training.weight)
         self.seconds += time.perf_counter() - start
 
     def clipped_sums(self, drawn: torch.Tensor) -> list[torch.Tensor]:
@@ -132,7 +139,7 @@ class Party:
             [nn.functional.one_hot(row[drawn], size).float() for row, size in zip(self.codes, self.sizes, strict=True)], dim=1
         )
         # grad_sample is each record's own gradient under this sum.
-        nn.functional.softplus(-self.discriminator(real)).sum().backward()
+        (-self.discriminator(real)).sum().backward()
         own = [parameter.grad_sample.detach() * self._loss_scale(len(drawn)) for parameter in parameters]
         norms = torch.sqrt(sum((grad.flatten(1) ** 2).sum(1) for grad in own))
         factors = (self.training.clip / norms.clamp(min=1e-12)).clamp(max=1.0)
@@ -147,7 +154,7 @@ class Party:
         start = time.perf_counter()
         rows = fake.detach().requires_grad_(True)
         self.discriminator.disable_hooks()
-        (out,) = torch.autograd.grad(nn.functional.softplus(-self.discriminator(rows)).mean(), rows)
+        (out,) = torch.autograd.grad(-self.discriminator(rows).mean(), rows)
         self.discriminator.enable_hooks()
         self.seconds += time.perf_counter() - start
         return out
@@ -177,11 +184,27 @@ def train(
         epsilon, delta: privacy target of the whole run.
         seed: of the networks and of the generator's noise.
     """
-    training = training or Training()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # for matrices this small, more threads cost more than they do
+    try:
+        return _train(codes, sizes, split, epsilon, delta, seed, training or Training())
+    finally:
+        torch.set_num_threads(before)
+
+
+def _train(
+    codes: Codes,
+    sizes: Sequence[int],
+    split: Sequence[Sequence[int]],
+    epsilon: float,
+    delta: float,
+    seed: int,
+    training: Training,
+) -> Made:
     start = time.perf_counter()
     torch.manual_seed(seed)
     n = codes.shape[1]
-    rate, composed = min(training.batch / n, 1.0), training.steps * len(split)
+    rate, composed = min(training.batch / n, 1.0), training.steps * training.critic * len(split)
     sigma = get_noise_multiplier(
         target_epsilon=epsilon, target_delta=delta, sample_rate=rate, steps=composed, accountant="rdp",
         epsilon_tolerance=epsilon / 1000,
@@ -198,10 +221,11 @@ def train(
         return [one_hot(part, mine, training.temperature) for part, mine in zip(logits, held, strict=True)]
 
     for _ in range(training.steps):
-        with torch.no_grad():
-            shown = generate(training.batch)
-        for party, fake in zip(parties, shown, strict=True):
-            party.learn(fake)
+        for _ in range(training.critic):
+            with torch.no_grad():
+                shown = generate(training.batch)
+            for party, fake in zip(parties, shown, strict=True):
+                party.learn(fake)
         fakes = generate(training.batch)
         gradients = [party.gradient(fake) for party, fake in zip(parties, fakes, strict=True)]
         optimizer.zero_grad()

@@ -216,6 +216,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
 @click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
+@click.option("--errors", is_flag=True, help="Print the predicted error of every scheduled marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
     schema_file: str,
@@ -228,6 +229,7 @@ def plan(
     split: str | None,
     encoder: str,
     claim_as_published: bool,
+    errors: bool,
     out: str,
 ) -> None:
     """Agree on everything public before any data is touched."""
@@ -254,7 +256,24 @@ def plan(
     made.save(out)
     _say_so(made, out)
     click.echo(made.summary())
+    _print_errors(made, errors)
     click.echo(made.ledger().table())
+
+
+def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
+    """Predicted errors of the scheduled marginals, largest first in relation to the average count."""
+    from .cross_party import predicted_marginals
+
+    predicted = sorted(predicted_marginals(plan), key=lambda p: -p.error / p.average)
+    if not predicted:
+        return
+    names = plan.schema.names
+    click.echo("  Predicted standard error of a cell, and average count, in records; least certain first:")
+    for p in predicted if every else predicted[:most]:
+        sides = " x ".join("+".join(names[a] for a in side) for side in p.attributes)
+        click.echo(f"    {sides}: {p.error:,.0f} of {p.average:,.0f}, {p.cells:,} cells")
+    if not every and len(predicted) > most:
+        click.echo(f"    and {len(predicted) - most} more; --errors prints them all.")
 
 
 @main.command()

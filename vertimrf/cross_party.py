@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from .encode import SharedKeyPlan, SketchPlan
 from .errors import MessageError, PlanError
-from .estimate import Side, estimate_pair
+from .estimate import Side, estimate_pair, predicted_errors
 from .estimate_published import published_estimates
 from .measurement import Measurement
 from .message import Message
@@ -20,7 +21,14 @@ from .respond import ResponsePlan, count_marginal
 from .schedule import Group, crossing
 from .schema import Schema
 
-__all__ = ["bin_table", "cell_variance", "cross_party_marginals", "scheduled_marginals"]
+__all__ = [
+    "Prediction",
+    "bin_table",
+    "cell_variance",
+    "cross_party_marginals",
+    "predicted_marginals",
+    "scheduled_marginals",
+]
 
 Floats = npt.NDArray[np.float64]
 BinMaps = tuple[npt.NDArray[np.int64], ...]
@@ -114,6 +122,41 @@ def scheduled_marginals(
         )
         if number in chosen:
             out.append(estimate_pair(sketch, left, right, total, num_threads))
+    return out
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a scheduled marginal will be worth.
+
+    Attributes:
+        attributes: as scheduled, left side and right side.
+        cells: number of cells.
+        average: average count of a cell, records.
+        error: predicted root mean square error of a cell, records.
+    """
+
+    attributes: tuple[tuple[int, ...], tuple[int, ...]]
+    cells: int
+    average: float
+    error: float
+
+
+def predicted_marginals(plan: Plan) -> list[Prediction]:
+    """Predicted errors of a plan's scheduled marginals, from public figures alone: bins equally full, parties independent.
+
+    Args:
+        plan: a plan with the paired encoder; empty for others.
+    """
+    if not isinstance(plan.sketch, SketchPlan):
+        return []
+    out = []
+    n = float(plan.expected_records)
+    for pair in plan.sketch.pairs:
+        left, right = plan.groups[pair.left], plan.groups[pair.right]
+        error = predicted_errors(plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n)
+        cells = left.size * right.size
+        out.append(Prediction((left.attributes, right.attributes), cells, n / cells, float(error[0, 0])))
     return out
 
 

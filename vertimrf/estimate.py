@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +19,9 @@ __all__ = ["Side", "estimate_pair", "predicted_errors", "project_onto_margins", 
 
 # Of 400 random tables up to 41 x 41 all were done long before.
 MOST_NEWTON_STEPS = 200
+
+# Keys times cells that are worth a thread of their own: a millisecond or two. Waking a thread on a busy machine takes longer.
+THREAD_WORK = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +100,8 @@ def estimate_pair(
                 f"The sketches of attributes {side.attributes} hold levels outside {plan.floor} .. {plan.ceiling}: "
                 "the message does not follow the plan."
             )
-    with threads(num_threads):
+    worth = 1 + left.levels.shape[1] * len(left.sizes) * len(right.sizes) // THREAD_WORK
+    with threads(num_threads), threads(min(numba.get_num_threads(), worth)):
         histograms = joint_histograms(left.levels, right.levels, plan.floor, plan.ceiling - plan.floor + 1)
         counts, errors = solve_intersections(
             histograms,

@@ -139,9 +139,9 @@ def costs_section(page: Page) -> str:
         at_party = np.median([own["party_seconds"] for own in found]) / max(len(sent), 1)
         rows.append([
             title(method) + "".join(f", {name} = {value}" for name, value in options.items()),
-            f"{max(sent) / 1e6:.1f} MB" if sent else "–",
-            f"{at_party:.1f} s" if sent else "–",
-            f"{np.median([own['server_seconds'] for own in found]):.1f} s",
+            f"{max(sent) / 1e6:.3g} MB" if sent else "–",
+            f"{at_party:.2g} s" if sent else "–",
+            f"{np.median([own['server_seconds'] for own in found]):.2g} s",
         ])  # fmt: skip
     if not rows:
         return ""

@@ -5,8 +5,8 @@ DP-SGD. In each step a party samples its records (Poisson), clips the gradient o
 on generated rows, which no record touches. It then sends the gradient of the generator's loss by its part of the generated batch;
 the server carries all parties' through the generator. What a party sends depends on records through the noisy discriminator only.
 
-A record takes part at every party: m parties and T steps each compose as m * T steps of the sampled Gaussian mechanism, and the noise
-is calibrated for that by opacus' RDP accountant (add/remove one record). Needs the extra `vertigan` (torch, opacus).
+A record takes part at every party: m parties of T steps each compose as m * T steps of the sampled Gaussian mechanism, and the
+noise is calibrated for that by opacus' RDP accountant (add/remove one record). Needs the extra `vertigan` (torch, opacus).
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import sys
 from dataclasses import replace
@@ -252,9 +253,11 @@ def test_methods_return_rows_of_the_table_in_its_own_order(method, options):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_quick_mode_ends(tmp_path):
     assert runner.main(["--quick", "--data", str(tmp_path), "--out", str(tmp_path), "--docs", str(tmp_path / "docs")]) == 0
-    assert "## SVM misclassification" in (tmp_path / "docs" / "experiments.md").read_text()
+    page = (tmp_path / "docs" / "experiments.md").read_text()
+    assert page.count("\n## ") >= (7 if importlib.util.find_spec("sklearn") else 6)
 
 
 def test_vertigan_spends_what_it_is_given_and_clips():

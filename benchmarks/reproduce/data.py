@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,8 +97,3 @@ def deal(counts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 def majority(values: npt.NDArray[np.uint16]) -> int:
     """The most frequent code; labels of more than two values become "this one or another"."""
     return int(np.bincount(values).argmax())
-
-
-def cells(sizes: tuple[int, ...]) -> int:
-    """Cells of the whole domain."""
-    return math.prod(sizes)

@@ -88,6 +88,8 @@ def curves_section(page: Page, metric: str, lookup: Callable[[str, str, float], 
             for name, values in (("central MST (quoted)", quoted.MST), ("central AIM (quoted)", quoted.AIM)):
                 if any((data, epsilon) in values for epsilon in page.scale.epsilons):
                     rows.append([name] + [f"{values[data, e]:g}" if (data, e) in values else "–" for e in page.scale.epsilons])
+            if data in quoted.RESAMPLED:
+                rows.append(["rows drawn from the truth (quoted)"] + [f"{quoted.RESAMPLED[data]:g}"] * len(page.scale.epsilons))
         if rows:
             parts.append(f"**{data}**\n\n" + table(["method \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows))
     return "\n\n".join(parts)

@@ -435,7 +435,7 @@ def plan_local(
         return LocalPlan(True, math.sqrt(d / (2 * one_way * rho)), 0.0, 1, 0, whole_sigma, 0.0, largest_clique, 0.0)
     usefulness = 1.0
     pairs = d * (d - 1) // 2
-    one_way, scores, selection, measure = 0.08, 0.04, 0.08, 0.80
+    one_way, scores, selection, measure = 0.08, 0.08, 0.08, 0.76
     mean_pair = float(np.mean([a * b for a, b in itertools.combinations(sizes, 2)]))
     # As many rounds as leave a typical pair's average count a few times above the noise.
     # Beside other parties, more than 1.5 an attribute cost the global graph more (cliques that cross-party edges then lack)

@@ -58,6 +58,8 @@ CEILING_ABOVE_PHANTOMS = 7
 WHOLE_ONE_WAY = 0.2
 # Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
 FIRST_ROUND = 0.15
+# Bytes of a key in the second round, as a multiple of what they would be over all pairs.
+CONCENTRATION = 1.25
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
@@ -577,10 +579,15 @@ def make_plan(
         pairs = crossing(schema, 2)
         if rounds == 2:
             schedule = make_schedule(schema, FIRST_ROUND * rho, expected_records, pairs, (), RIVAL_TRIPLE)
+            # The second round's schedule is not known yet: finer bins, and the busiest party may hold most of the wide ones.
+            later = make_schedule(schema, (1 - FIRST_ROUND) * rho, expected_records, pairs, (), RIVAL_TRIPLE)
+            bytes_per_key = FIRST_ROUND * schedule.bytes_per_key(schema)
+            bytes_per_key += (1 - FIRST_ROUND) * CONCENTRATION * later.bytes_per_key(schema)
         else:
             rule = triple_rule(schema, tau, RIVAL_TRIPLE)
             schedule = make_schedule(schema, rho, expected_records, pairs, crossing(schema, 3), rule)
-        keys = keys or choose_keys(schedule, schema, rho, expected_records, message_bytes)
+            bytes_per_key = schedule.bytes_per_key(schema)
+        keys = keys or choose_keys(bytes_per_key, rho, expected_records, message_bytes)
     keys = keys or PUBLISHED_KEYS
     second_keys = round(keys * (1 - FIRST_ROUND)) if paired and rounds == 2 else 0
     if published:

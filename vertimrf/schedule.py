@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,20 @@ class Schedule:
             for (i, j), k in zip(self.pairs, share, strict=True)
         )
 
+    def within(self, schema: Schema, keys: int, message_bytes: float) -> Schedule | None:
+        """So shared that so many keys fit into every party's message, if that can be; the marginals' errors are then least.
+
+        With costs b per key besides the keys themselves, the sum of cells / sqrt(keys) is least at keys in proportion to
+        (cells / (1 + price * b))^(2/3), for the price at which the bytes suffice.
+        """
+        for price in (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
+            cost = np.array([max(self.groups[i].size, self.groups[j].size) / 2 for i, j in self.pairs])
+            shares = self.shares / (1 + price * cost) ** (2 / 3)
+            out = replace(self, shares=shares / shares.sum())
+            if keys * out.bytes_per_key(schema) <= message_bytes:
+                return out
+        return None
+
     def bytes_per_key(self, schema: Schema) -> float:
         """Message bytes that a key costs the busiest party, on average (two levels to a byte)."""
         cost = dict.fromkeys(range(len(schema.parties)), 0.0)
@@ -92,6 +106,7 @@ def make_schedule(
     pairs: Sequence[tuple[int, ...]],
     triples: Sequence[tuple[int, ...]],
     rule: tuple[float, float],
+    cell_errors: float = CELL_ERRORS,
 ) -> Schedule:
     """Bins and keys for some pairs, and for those of some three-way marginals that ``rho`` can measure well.
 
@@ -104,6 +119,7 @@ def make_schedule(
         pairs: cross-party pairs, one or more.
         triples: three-way marginals of two parties' attributes.
         rule: how many standard errors an average cell of a three-way marginal must have, and the weight of its keys.
+        cell_errors: how many standard errors the average cell of a pair is to have after binning.
     """
     sizes = schema.sizes
     # Standard error of a cell of a marginal that gets all keys, when phantoms outnumber the sets.
@@ -111,7 +127,7 @@ def make_schedule(
 
     def cut(share: float) -> list[tuple[int, ...]]:
         """Bins of all pairs, so that an average cell is a few standard errors."""
-        most = max(math.sqrt(share / len(pairs)) * records / (CELL_ERRORS * alone), 4.0)
+        most = max(math.sqrt(share / len(pairs)) * records / (cell_errors * alone), 4.0)
         return [_cut_pair(sizes[a], sizes[b], most) for a, b in pairs]
 
     # The sum of the marginals' L1 errors is least with keys in proportion to cells^(2/3).
@@ -177,12 +193,12 @@ def sketch_shapes(groups: Sequence[int], pairs: Sequence[ScheduledPair]) -> list
     ]
 
 
-def choose_keys(schedule: Schedule, schema: Schema, rho: float, records: int, message_bytes: int) -> int:
+def choose_keys(bytes_per_key: float, rho: float, records: int, message_bytes: int) -> int:
     """As many keys as make phantoms eight times the records, where more stop helping, if the messages stay within bounds.
 
     The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys; the
     information grows too while a cell is no small part of N.
     """
     wanted = 2 * rho * (8 * records) ** 2 / KEY_COST
-    affordable = message_bytes / schedule.bytes_per_key(schema)
+    affordable = message_bytes / bytes_per_key
     return int(min(max(wanted, FEWEST_KEYS), affordable, MOST_KEYS))

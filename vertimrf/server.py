@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["Result", "Server"]
 
 Progress = Callable[[str], None]
+# Standard errors of an average cell in the second round, and the multiples of it (and of those that a three-way marginal
+# needs) that are tried in turn.
+SECOND_CELL_ERRORS = 5.0
+COARSER = (1.0, 1.5, 2.0, 4.0, 8.0)
 REDUCTIONS = ("fit", "hisrec", "unisam")
 Floats = npt.NDArray[np.float64]
 
@@ -242,7 +246,16 @@ class Server:
         # What the remaining keys may spend, by the plan's own arithmetic.
         rho = plan.second_keys * KEY_COST / (2 * plan.sketch.phantoms**2)
         records = max(round(view.total), 1)
-        schedule = make_schedule(plan.schema, rho, records, pairs, triples, triple_rule(plan.schema, plan.tau, CHOSEN_TRIPLE))
+        least, weight = triple_rule(plan.schema, plan.tau, CHOSEN_TRIPLE)
+        left = plan.message_bytes - max(plan.message_size(party) for party in range(len(ordered)))
+        # Where all keys would not fit into the messages, coarser bins and fewer triples cost less than keys left unused.
+        for coarser in COARSER:
+            rule = (coarser * least, weight)
+            schedule = make_schedule(plan.schema, rho, records, pairs, triples, rule, coarser * SECOND_CELL_ERRORS)
+            fitting = schedule.within(plan.schema, plan.second_keys, left)
+            if fitting is not None:
+                schedule = fitting
+                break
         margins = {a: view.initial.marginal((a,)) for group in schedule.groups for a in group.attributes}
         bins = tuple(
             tuple(
@@ -251,8 +264,8 @@ class Server:
             )
             for group in schedule.groups
         )
-        left = plan.message_bytes - max(plan.message_size(party) for party in range(len(ordered)))
-        keys = min(plan.second_keys, max(int(left / schedule.bytes_per_key(plan.schema)), len(schedule.pairs)))
+        affordable = int(left / schedule.bytes_per_key(plan.schema))
+        keys = min(plan.second_keys, max(affordable, len(schedule.pairs)))
         return FollowUp(plan, schedule.groups, bins, schedule.with_keys(keys))
 
     def _first_view(self, ordered: list[Message], say: Progress, clock: _Clock, num_threads: int | None) -> _View:

@@ -442,9 +442,8 @@ def plan_local(
     # As many rounds as leave a typical pair's average count a few times above the noise.
     # Beside other parties, more than 1.5 an attribute cost the global graph more (cliques that cross-party edges then lack)
     # than they tell.
-    times, most = (4.0, 3.0 * d) if alone else (8.0, 1.5 * d)
-    affordable = 2 * measure * rho * (records / (times * mean_pair)) ** 2
-    rounds = int(min(max(affordable, d - 1), most, pairs))
+    affordable = 2 * measure * rho * (records / (2.5 * mean_pair)) ** 2
+    rounds = int(min(max(affordable, d - 1), (3.0 if alone else 1.5) * d, pairs))
     initial = min(d - 1, rounds)
     chosen = rounds - initial
     if not chosen:

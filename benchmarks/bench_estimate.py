@@ -6,10 +6,16 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from estimation import in_numpy
 
 from vertimrf.encode import SharedKeyPlan
 from vertimrf.estimate_published import estimate_cells, published_estimates
@@ -28,35 +34,16 @@ def levels() -> list[np.ndarray]:
     return list(np.clip(drawn, PLAN.floor, PLAN.ceiling).astype(np.uint8))
 
 
-def in_numpy(levels: list[np.ndarray], marginals: list[tuple[int, ...]]) -> list[np.ndarray]:
-    """Algorithm 4, all cells of a marginal at once; HyperLogLog's formula, no law of the cuts, no errors."""
-    share = np.exp2(-np.arange(256.0)).astype(np.float32)
-    others = []
-    for table in levels:
-        second, first = np.partition(table, -2, axis=0)[-2:]
-        highest = np.broadcast_to(first, table.shape).copy()
-        np.put_along_axis(highest, table.argmax(axis=0)[None], second[None], axis=0)
-        others.append(highest)
-    out = []
-    for marginal in marginals:
-        level = others[marginal[0]]
-        for a in marginal[1:]:
-            level = np.maximum(level[..., None, :], others[a])
-        items = 0.7213 / (1 + 1.079 / KEYS) * KEYS / share[level].sum(axis=-1)
-        out.append(np.maximum(ROWS - (items - PHANTOMS * len(marginal) * (BINS - 1)), 0))
-    return out
-
-
 @pytest.mark.parametrize("marginals", [PAIRS, TRIPLES], ids=["pairs", "triples"])
 @pytest.mark.parametrize("how", ["numpy", "cells", "measurements"])
 def test_published(benchmark: Any, levels: list[np.ndarray], how: str, marginals: list[tuple[int, ...]]) -> None:
     """``cells``: arrays of counts and errors, as NumPy's; ``measurements``: the whole call, with its checked results."""
     found = published_estimates(PLAN, range(ATTRIBUTES), [None] * ATTRIBUTES, levels, marginals, ROWS)
-    for one, other in zip(found, in_numpy(levels, marginals), strict=True):
+    for one, other in zip(found, in_numpy(levels, marginals, PHANTOMS, ROWS), strict=True):
         # NumPy's formula knows nothing of the ceiling.
         np.testing.assert_allclose(one.values, other, atol=0.2 * one.sigma.max())
     if how == "numpy":
-        benchmark(in_numpy, levels, marginals)
+        benchmark(in_numpy, levels, marginals, PHANTOMS, ROWS)
     elif how == "cells":
         benchmark(lambda: estimate_cells(PLAN, np.concatenate(levels), [BINS] * ATTRIBUTES, marginals, ROWS, 0.0))
     else:

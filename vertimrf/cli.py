@@ -72,6 +72,17 @@ def _say_so(plan: Any, *paths: str | None) -> None:
                 write_text(f"{path}.not-private.txt", "".join(f"NOT PRIVATE: {reason}.\n" for reason in plan.reasons))
 
 
+def _read_records(table: str, id_column: str, plan: Any, party: str) -> Any:
+    """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
+    from .table import encode_table, read_arrow
+
+    progress = _progress()
+    progress(f"reading {table}")
+    records = encode_table(read_arrow(table), id_column, plan.schema.part(party), name=table)
+    progress("encoding")
+    return records
+
+
 def _load_schema(path: str | None) -> Any:
     from .schema import Schema
 
@@ -408,7 +419,6 @@ def party(
     from .party import Party
     from .plan import Plan
     from .secret import Secret
-    from .table import encode_table, read_arrow
 
     _check_writable(out)
     if Path(out).exists():
@@ -423,11 +433,7 @@ def party(
             "with --claim-as-published."
         )
     who = Party(agreed, name, Secret.load(secret_file))
-    attributes = tuple(agreed.schema.attributes[i] for i in agreed.schema.party_attributes(name))
-    progress = _progress()
-    progress(f"reading {table}")
-    records = encode_table(read_arrow(table), id_column, attributes, name=table)
-    progress("encoding")
+    records = _read_records(table, id_column, agreed, name)
     size = who.run(records, threads).save(out, agreed)
     _say_so(agreed, out)
     click.echo(f"{out} written, {size:,} bytes.")
@@ -475,7 +481,6 @@ def answer(
     from .party import Party
     from .plan import Plan
     from .secret import Secret
-    from .table import encode_table, read_arrow
 
     _check_writable(out)
     if Path(out).exists():
@@ -483,11 +488,7 @@ def answer(
     agreed = Plan.load(plan_file)
     asked = FollowUp.load(follow_up_file, agreed)
     who = Party(agreed, name, Secret.load(secret_file))
-    attributes = tuple(agreed.schema.attributes[i] for i in agreed.schema.party_attributes(name))
-    progress = _progress()
-    progress(f"reading {table}")
-    records = encode_table(read_arrow(table), id_column, attributes, name=table)
-    progress("encoding")
+    records = _read_records(table, id_column, agreed, name)
     size = who.answer(records, asked, threads).save(out, asked)
     click.echo(f"{out} written, {size:,} bytes.")
 

@@ -61,20 +61,18 @@ def cross_party_marginals(
         _check_wanted(plan, attributes)
     if plan.sketch is None:
         return []
+    order = [group for party in range(len(messages)) for group in plan.party_groups(party)]
+    bins = dict(zip(order, [maps for message in messages for maps in message.bins], strict=True))
     if isinstance(plan.sketch, SketchPlan):
-        bins = [maps for message in messages for maps in message.bins]
-        order = [group for party in range(len(messages)) for group in plan.party_groups(party)]
-        by_group = dict(zip(order, bins, strict=True))
-        cuts = [by_group[g] for g in range(len(plan.groups))]
+        cuts = [bins[g] for g in range(len(plan.groups))]
         sketches = [message.sketches for message in messages]
         pairs = None if wanted is None else [_scheduled(plan, attributes) for attributes in wanted]
         return scheduled_marginals(
             plan.schema, plan.groups, cuts, plan.sketch, sketches, messages, initial, total, pairs, num_threads
         )
     # Here every attribute is a group of its own, in schema order within each party.
-    order = [group for party in range(len(messages)) for group in plan.party_groups(party)]
     tables = dict(zip(order, [table for message in messages for table in message.sketches], strict=True))
-    bins_of = dict(zip(order, [maps[0] for message in messages for maps in message.bins], strict=True))
+    bins_of = {group: maps[0] for group, maps in bins.items()}
     if wanted is None:
         wanted = crossing(plan.schema, 2)
         if all(local.rounds == 0 for local in plan.local):

@@ -1,14 +1,18 @@
-"""Files that are either whole or not there: written beside their place, then renamed."""
+"""Files that are either whole or not there, written beside their place and then renamed; and JSON read back."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-__all__ = ["replacing", "write_bytes", "write_text"]
+from .errors import VertiMRFError
+
+__all__ = ["read_json", "replacing", "write_bytes", "write_text"]
 
 
 @contextmanager
@@ -46,3 +50,17 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         OSError: the file cannot be written.
     """
     write_bytes(path, text.encode())
+
+
+def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError]) -> Any:
+    """Read a JSON file that ought to be, say, a "plan".
+
+    Raises:
+        VertiMRFError: of the kind given: the file cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text())
+    except OSError as failure:
+        raise error(f"Cannot read the {what} {path}: {failure.strerror}.") from None
+    except ValueError:
+        raise error(f"{path} is not a {what}: it is not valid JSON.") from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ import numpy.typing as npt
 
 from .encode import ScheduledPair, SketchPlan
 from .errors import MessageError
-from .files import write_text
+from .files import read_json, write_text
 from .plan import Plan
-from .schedule import Group, party_groups, sketch_shapes
+from .schedule import Group, party_groups, sketch_bytes, sketch_shapes
 
 __all__ = ["FollowUp"]
 
@@ -86,7 +85,7 @@ class FollowUp:
 
     def message_size(self, party: int) -> int:
         """Bytes of the sketches in a party's answer (two levels to a byte)."""
-        return sum((values * keys + 1) // 2 for values, keys in self.sketch_shapes(party))
+        return sketch_bytes(self.sketch_shapes(party))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
@@ -139,16 +138,4 @@ class FollowUp:
         Raises:
             MessageError: the file is missing or holds no follow-up of this plan.
         """
-        try:
-            data = json.loads(Path(path).read_text())
-        except OSError as error:
-            raise MessageError(f"Cannot read the follow-up {path}: {error.strerror}.") from None
-        except ValueError:
-            raise MessageError(f"{path} is not a follow-up: it is not valid JSON.") from None
-        return cls.from_json(data, plan)
-
-    def names(self) -> Sequence[str]:
-        """The scheduled marginals, by attribute names."""
-        names = self.plan.schema.names
-        sides = [(self.groups[pair.left].attributes, self.groups[pair.right].attributes) for pair in self.pairs]
-        return [" × ".join("+".join(names[a] for a in side) for side in both) for both in sides]
+        return cls.from_json(read_json(path, "follow-up", MessageError), plan)

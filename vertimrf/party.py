@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .binning import choose_bins
 from .encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
 from .errors import MessageError, PlanError, TableError
 from .follow_up import FollowUp
@@ -17,7 +16,7 @@ from .message import Answer, LocalMarginal, Message
 from .plan import Plan
 from .privacy.noise import Noise, SystemNoise
 from .respond import ResponsePlan, respond
-from .schedule import Group
+from .schedule import Group, cut_groups
 from .secret import Secret, derive
 from .table import Table
 
@@ -123,7 +122,7 @@ class Party:
         return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
 
     def _check(self, table: Table) -> None:
-        mine = tuple(self._plan.schema.attributes[i] for i in self._attributes)
+        mine = self._plan.schema.part(self._plan.party_names[self._index])
         if table.attributes != mine:
             raise TableError(
                 f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
@@ -139,16 +138,7 @@ class Party:
                 if self._attributes[local] not in one_way:
                     others = tuple(a for a in range(counts.ndim) if a != axis)
                     one_way[self._attributes[local]] = counts.sum(axis=others).astype(np.float64)
-        maps = []
-        for index in plan.party_groups(self._index):
-            group = plan.groups[index]
-            maps.append(
-                tuple(
-                    choose_bins(one_way[attribute], count, plan.schema.attributes[attribute].ordered)
-                    for attribute, count in zip(group.attributes, group.bins, strict=True)
-                )
-            )
-        return tuple(maps)
+        return cut_groups(plan.schema, [plan.groups[g] for g in plan.party_groups(self._index)], one_way)
 
     def _group_rows(self, table: Table, groups: Sequence[Group], bins: Sequence[BinMaps]) -> npt.NDArray[np.uint16]:
         """Values of groups, one row per group [shape=(groups, records), uint16]."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from .encode import HIGHEST_CEILING, ScheduledPair, SharedKeyPlan, SketchPlan
 from .errors import PlanError
-from .files import write_text
+from .files import read_json, write_text
 from .privacy.accountant import calibrate
 from .privacy.accountant import epsilon as composed_epsilon
 from .privacy.events import Event, GaussianEvent, SelectionEvent, SketchEvent, under_replacement
@@ -36,6 +36,7 @@ from .schedule import (
     crossing,
     make_schedule,
     party_groups,
+    sketch_bytes,
     sketch_shapes,
     triple_rule,
 )
@@ -314,13 +315,7 @@ class Plan:
         Raises:
             PlanError: the file is missing or holds no plan.
         """
-        try:
-            data = json.loads(Path(path).read_text())
-        except OSError as error:
-            raise PlanError(f"Cannot read the plan {path}: {error.strerror}.") from None
-        except ValueError:
-            raise PlanError(f"{path} is not a plan: it is not valid JSON.") from None
-        return cls.from_json(data)
+        return cls.from_json(read_json(path, "plan", PlanError))
 
     def summary(self) -> str:
         """What will happen, for people: budget, keys, message sizes."""
@@ -358,7 +353,7 @@ class Plan:
         """Bytes of the sketches, or about as many of the responses, in a party's message (two levels to a byte)."""
         if isinstance(self.sketch, ResponsePlan):
             return (self.expected_records + 1) // 2 * len(self.party_groups(party))
-        return sum((bins * keys + 1) // 2 for bins, keys in self.sketch_shapes(party))
+        return sketch_bytes(self.sketch_shapes(party))
 
 
 def sketch_event(sketch: SketchPlan | SharedKeyPlan) -> SketchEvent:

@@ -7,18 +7,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from .binning import choose_bins
 from .encode import ScheduledPair
 from .schema import Schema
 
-__all__ = ["Group", "Schedule", "choose_keys", "crossing", "make_schedule", "party_groups", "sketch_shapes", "triple_rule"]
+__all__ = [
+    "Group",
+    "Schedule",
+    "choose_keys",
+    "crossing",
+    "cut_groups",
+    "make_schedule",
+    "party_groups",
+    "sketch_bytes",
+    "sketch_shapes",
+    "triple_rule",
+]
 
-# N^2 chi^2(Q || P) of one key at that ceiling, for the first guess of N; the accountant, not this figure, has the last word.
+# N^2 chi^2(Q || P) of one key at the planner's ceiling, for the first guess of N; the accountant, not this figure, has the
+# last word.
 KEY_COST = 7.0
 # Bounds on the number of keys: fewer save nothing, more cost encoding time.
 FEWEST_KEYS = 1 << 20
@@ -82,8 +95,8 @@ class Schedule:
         With costs b per key besides the keys themselves, the sum of cells / sqrt(keys) is least at keys in proportion to
         (cells / (1 + price * b))^(2/3), for the price at which the bytes suffice.
         """
+        cost = np.array([max(self.groups[i].size, self.groups[j].size) / 2 for i, j in self.pairs])
         for price in (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
-            cost = np.array([max(self.groups[i].size, self.groups[j].size) / 2 for i, j in self.pairs])
             shares = self.shares / (1 + price * cost) ** (2 / 3)
             out = replace(self, shares=shares / shares.sum())
             if keys * out.bytes_per_key(schema) <= message_bytes:
@@ -182,6 +195,19 @@ def party_groups(schema: Schema, groups: Sequence[Group], party: int) -> tuple[i
     return tuple(i for i, group in enumerate(groups) if group.attributes[0] in mine)
 
 
+def cut_groups(
+    schema: Schema, groups: Sequence[Group], one_way: Mapping[int, npt.NDArray[np.float64]]
+) -> tuple[tuple[npt.NDArray[np.int64], ...], ...]:
+    """Bins of groups from released one-way counts: per group and attribute, the map code -> bin [shape=(size,), int64]."""
+    return tuple(
+        tuple(
+            choose_bins(one_way[attribute], count, schema.attributes[attribute].ordered)
+            for attribute, count in zip(group.attributes, group.bins, strict=True)
+        )
+        for group in groups
+    )
+
+
 def sketch_shapes(groups: Sequence[int], pairs: Sequence[ScheduledPair]) -> list[tuple[int, int]]:
     """Shape (values, keys) of every sketch table that the party of some groups publishes, in publishing order."""
     mine = set(groups)
@@ -191,6 +217,11 @@ def sketch_shapes(groups: Sequence[int], pairs: Sequence[ScheduledPair]) -> list
         for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins))
         if group in mine
     ]
+
+
+def sketch_bytes(shapes: Sequence[tuple[int, int]]) -> int:
+    """Bytes of sketch tables of some shapes in a message (two levels to a byte)."""
+    return sum((values * keys + 1) // 2 for values, keys in shapes)
 
 
 def choose_keys(bytes_per_key: float, rho: float, records: int, message_bytes: int) -> int:

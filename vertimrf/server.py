@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import graph, model
-from .binning import choose_bins
 from .consistency import enforce_all
 from .cross_party import bin_table, cross_party_marginals, scheduled_marginals
 from .encode import SketchPlan
@@ -27,7 +26,7 @@ from .plan import Plan
 from .privacy.ledger import Ledger
 from .reduction import hisrec, unisam
 from .sample import sample
-from .schedule import CHOSEN_TRIPLE, KEY_COST, make_schedule, triple_rule
+from .schedule import CHOSEN_TRIPLE, KEY_COST, cut_groups, make_schedule, triple_rule
 from .schedule import crossing as crossing_marginals
 from .schema import Schema
 
@@ -257,13 +256,7 @@ class Server:
                 schedule = fitting
                 break
         margins = {a: view.initial.marginal((a,)) for group in schedule.groups for a in group.attributes}
-        bins = tuple(
-            tuple(
-                choose_bins(margins[a], count, plan.schema.attributes[a].ordered)
-                for a, count in zip(group.attributes, group.bins, strict=True)
-            )
-            for group in schedule.groups
-        )
+        bins = cut_groups(plan.schema, schedule.groups, margins)
         affordable = int(left / schedule.bytes_per_key(plan.schema))
         keys = min(plan.second_keys, max(affordable, len(schedule.pairs)))
         return FollowUp(plan, schedule.groups, bins, schedule.with_keys(keys))

@@ -189,7 +189,7 @@ def audit_local(number: int, whole: bool, target: float = 3.0) -> Audit:
         for marginal in message.marginals:
             cell = tuple(codes[a, 0] for a in marginal.attributes)
             matching = np.all([codes[a, 1:] == codes[a, 0] for a in marginal.attributes], axis=0).sum()
-            told += (marginal.counts[cell] - matching) / marginal.sigma**2
+            told += (marginal.counts[cell] / marginal.units - matching) / marginal.error**2
         return float(told)
 
     ledger = plan.ledger()

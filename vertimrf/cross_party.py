@@ -75,7 +75,7 @@ def cross_party_marginals(
     bins_of = {group: maps[0] for group, maps in bins.items()}
     if wanted is None:
         wanted = crossing(plan.schema, 2)
-        if all(local.rounds == 0 for local in plan.local):
+        if all(local.units == 0 for local in plan.local):
             wanted = [(a, b) for a in range(len(order)) for b in range(a + 1, len(order))]
     if isinstance(plan.sketch, SharedKeyPlan):
         held = sorted(order)
@@ -176,7 +176,7 @@ def cell_variance(sizes: Sequence[int], messages: Sequence[Message], attributes:
     for message in messages:
         for marginal in message.marginals:
             if set(attributes) <= set(marginal.attributes):
-                precision += cells / (marginal.sigma**2 * marginal.counts.size)
+                precision += cells / (marginal.error**2 * marginal.counts.size)
     return 1.0 / precision if precision else math.inf
 
 

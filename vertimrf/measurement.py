@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .errors import ModelError
 
-__all__ = ["Measurement"]
+__all__ = ["LocalMarginal", "Measurement"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +46,29 @@ class Measurement:
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMarginal:
+    """A marginal of its own attributes as a party releases it: ``units * count + noise`` in every cell.
+
+    Attributes:
+        attributes: strictly increasing attribute indices.
+        counts: units times the counts, plus noise [shape=(size, ...), int64].
+        sigma: standard deviation of that noise.
+        units: how many units of measurement it took.
+    """
+
+    attributes: tuple[int, ...]
+    counts: npt.NDArray[np.int64]
+    sigma: float
+    units: int = 1
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of a count, in records."""
+        return self.sigma / self.units
+
+    def measurement(self, source: str) -> Measurement:
+        """It as the model is fitted to it."""
+        return Measurement(self.attributes, (None,) * len(self.attributes), self.counts / self.units, self.error, source)

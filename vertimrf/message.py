@@ -16,28 +16,14 @@ from . import container
 from .encode import SharedKeyPlan, SketchPlan
 from .errors import MessageError
 from .follow_up import FollowUp
+from .measurement import LocalMarginal
 from .plan import LocalPlan, Plan
 from .respond import ResponsePlan
 
-__all__ = ["Answer", "LocalMarginal", "Message"]
+__all__ = ["Answer", "Message"]
 
 KIND = "party message"
 ANSWER_KIND = "party answer"
-
-
-@dataclass(frozen=True, eq=False)
-class LocalMarginal:
-    """One measured marginal of a party's own attributes.
-
-    Attributes:
-        attributes: strictly increasing indices into the global schema.
-        counts: noisy counts [shape=(size, ...), int64].
-        sigma: standard deviation of the noise, records.
-    """
-
-    attributes: tuple[int, ...]
-    counts: npt.NDArray[np.int64]
-    sigma: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +35,7 @@ class Message:
         party: index of the party in the plan.
         private: False when noise was fixed (tests only); the run is then marked as not private.
         count: noisy record count, from the first party only.
-        marginals: LocMRF's measured marginals.
+        marginals: LocMRF's measured marginals, attributes by their indices in the global schema.
         edges: local attribute graph, global indices.
         bins: per group of this party, in plan order, and per attribute of it, the map code -> bin [shape=(size,), int64].
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
@@ -73,7 +59,7 @@ class Message:
             "private": self.private,
             "reasons": list(plan.reasons),
             "count": self.count,
-            "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma} for m in self.marginals],
+            "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units} for m in self.marginals],
             "edges": [list(edge) for edge in self.edges],
         }
         floor = 0
@@ -201,10 +187,10 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         if list(attributes) != sorted(set(attributes) & mine):
             raise MessageError(f"marginal {i} has attributes {attributes}, not all its own.")
         shape = tuple(sizes[a] for a in attributes)
-        sigma = float(entry["sigma"])
-        if not (math.isfinite(sigma) and sigma > 0):
-            raise MessageError(f"marginal {i} states a noise of {sigma}.")
-        marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma))
+        sigma, units = float(entry["sigma"]), entry["units"]
+        if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
+            raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
+        marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma, units))
     _check_marginals(marginals, plan.local[party], len(mine))
     edges = tuple((int(a), int(b)) for a, b in header["edges"])
     if not all(a < b and a in mine and b in mine for a, b in edges):
@@ -249,13 +235,13 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
 
 def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, attributes: int) -> None:
     """More or sharper measurements than the ledger has would void the claim: refuse them."""
-    allowed = [local.one_way_sigma] * attributes + [local.round_sigma] * local.rounds
-    if len(marginals) > len(allowed) or any(
-        not math.isclose(marginal.sigma, sigma) for marginal, sigma in zip(marginals, allowed, strict=False)
-    ):
-        raise MessageError("its marginals are not those of the plan's ledger.")
     if len(marginals) < attributes:
         raise MessageError("it lacks the one-way marginals that the plan asks for.")
+    one_way, larger = marginals[:attributes], marginals[attributes:]
+    stated = [m.units == 1 and math.isclose(m.sigma, local.one_way_sigma) for m in one_way]
+    stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in larger]
+    if not all(stated) or sum(m.units for m in larger) > local.units:
+        raise MessageError("its marginals are not those of the plan's ledger.")
 
 
 def _array(arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -12,7 +12,8 @@ from .encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
 from .errors import MessageError, PlanError, TableError
 from .follow_up import FollowUp
 from .local_model import LocalRelease, release_local_model
-from .message import Answer, LocalMarginal, Message
+from .measurement import LocalMarginal
+from .message import Answer, Message
 from .plan import Plan
 from .privacy.noise import Noise, SystemNoise
 from .respond import ResponsePlan, respond
@@ -88,8 +89,8 @@ class Party:
             private=self._noise.private,
             count=count,
             marginals=tuple(
-                LocalMarginal(tuple(self._attributes[a] for a in attributes), counts, sigma)
-                for attributes, counts, sigma in release.marginals
+                LocalMarginal(tuple(self._attributes[a] for a in m.attributes), m.counts, m.sigma, m.units)
+                for m in release.marginals
             ),
             edges=tuple((self._attributes[a], self._attributes[b]) for a, b in release.edges),
             bins=bins,
@@ -132,12 +133,9 @@ class Party:
     def _bins(self, release: LocalRelease) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from what LocMRF has already released."""
         plan = self._plan
-        one_way: dict[int, npt.NDArray[np.float64]] = {}
-        for attributes, counts, _ in release.marginals:
-            for axis, local in enumerate(attributes):
-                if self._attributes[local] not in one_way:
-                    others = tuple(a for a in range(counts.ndim) if a != axis)
-                    one_way[self._attributes[local]] = counts.sum(axis=others).astype(np.float64)
+        one_way = {
+            self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in release.marginals if len(m.attributes) == 1
+        }
         return cut_groups(plan.schema, [plan.groups[g] for g in plan.party_groups(self._index)], one_way)
 
     def _group_rows(self, table: Table, groups: Sequence[Group], bins: Sequence[BinMaps]) -> npt.NDArray[np.uint16]:

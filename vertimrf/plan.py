@@ -7,7 +7,6 @@ noisy count released, see ``vertimrf.protocol``), and every noise scale by one c
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -15,14 +14,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .encode import HIGHEST_CEILING, ScheduledPair, SharedKeyPlan, SketchPlan
 from .errors import PlanError
 from .files import read_json, write_text
 from .privacy.accountant import calibrate
 from .privacy.accountant import epsilon as composed_epsilon
-from .privacy.events import Event, GaussianEvent, SelectionEvent, SketchEvent, under_replacement
+from .privacy.events import Event, GaussianEvent, SketchEvent, under_replacement
 from .privacy.ledger import Ledger, LedgerEntry
 from .privacy.published import claimed_floor, claimed_phantoms
 from .respond import ResponsePlan
@@ -44,7 +41,7 @@ from .schema import Schema
 
 __all__ = ["LocalPlan", "Plan", "Shares", "make_plan"]
 
-FORMAT = 2
+FORMAT = 3
 
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
@@ -55,8 +52,14 @@ SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 # Levels published per sketch: below the floor phantoms hide everything, above the ceiling a level would single out one record.
 FLOOR_BELOW_PHANTOMS = 4
 CEILING_ABOVE_PHANTOMS = 7
-# Part of a party's share for one-way marginals beside its complete table.
-WHOLE_ONE_WAY = 0.2
+# A party's larger marginals share so many units of measurement, each a count with the same noise: fine enough to weight a few
+# hundred marginals.
+UNITS = 4096
+# Below this noise a unit's would no longer add up as a Gaussian's does (see LocalPlan).
+LEAST_UNIT_SIGMA = 4.0
+# Parts of a party's budget for one-way marginals and, where it has to choose its graph, for R-scores.
+ONE_WAY_SHARE = 0.08
+SCORE_SHARE = 0.08
 # Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
 FIRST_ROUND = 0.15
 # Bytes of a key in the second round, as a multiple of what they would be over all pairs.
@@ -91,27 +94,24 @@ class Shares:
 class LocalPlan:
     """LocMRF parameters of one party (VertiMRF, phase 1).
 
+    A marginal measured with k units is released as k * count + noise of k units' variance in every cell, which costs what k
+    releases of it under one unit's noise do: their sum has that law but for a factor of exp(10 k exp(-pi^2 sigma^2)), less than
+    exp(1e-60) (Kairouz, Liu and Steinke, 2021, on sums of discrete Gaussians). So the ledger has ``units`` queries of
+    sensitivity 1, whichever marginals they go to.
+
     Attributes:
-        whole: the one larger marginal is the party's complete table, because its cells are few enough to be useful.
         one_way_sigma: noise of each one-way marginal, records.
-        score_sigma: noise of each R-score, in grid steps of 1/16 record.
-        rounds: larger marginals measured.
-        initial: how many of them cover the attributes first, picked by R-score; the others are the worst fitted.
-        round_sigma: noise of each marginal measured in a round, records.
-        selection_epsilon: exponential-mechanism parameter of each refinement round.
+        score_sigma: noise of each R-score, in grid steps of 1/16 record; 0 where all attributes fit into one clique.
+        units: units of measurement for larger marginals; 0 leaves them out.
+        unit_sigma: noise of a unit.
         largest_clique: limit on the cells of a clique of the local attribute graph (tau').
-        usefulness: theta: a candidate's average count must exceed theta times the expected absolute noise.
     """
 
-    whole: bool
     one_way_sigma: float
     score_sigma: float
-    rounds: int
-    initial: int
-    round_sigma: float
-    selection_epsilon: float
+    units: int
+    unit_sigma: float
     largest_clique: int
-    usefulness: float
 
 
 @dataclass(frozen=True)
@@ -325,11 +325,9 @@ class Plan:
         ]
         for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
             attributes = len(self.schema.party_attributes(name))
-            how = (
-                f"{attributes} one-way marginals, sigma {local.one_way_sigma:.1f}, and "
-                + ("its whole table" if local.whole else f"{local.rounds} larger ones")
-                + f", sigma {local.round_sigma:.1f}"
-            )
+            how = f"{attributes} one-way marginals, sigma {local.one_way_sigma:.1f}"
+            if local.units:
+                how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
             lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
         if isinstance(self.sketch, SharedKeyPlan):
             lines.append(
@@ -378,12 +376,8 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
             gaussian.format(local.one_way_sigma),
         )
     ]
-    if local.whole:
-        event = GaussianEvent(local.round_sigma)
-        entries.append(LedgerEntry(event, name, f"its {attributes}-way marginal", gaussian.format(local.round_sigma)))
-        return entries
     pairs = attributes * (attributes - 1) // 2
-    if local.rounds:
+    if local.score_sigma:
         entries.append(
             LedgerEntry(
                 GaussianEvent(local.score_sigma, SCORE_SENSITIVITY, pairs),
@@ -392,67 +386,35 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
                 gaussian.format(local.score_sigma / SCORE_GRID),
             )
         )
+    if local.units:
         entries.append(
             LedgerEntry(
-                GaussianEvent(local.round_sigma, count=local.rounds),
+                GaussianEvent(local.unit_sigma, count=local.units),
                 name,
-                f"{local.rounds} larger marginals",
-                gaussian.format(local.round_sigma),
-            )
-        )
-    if local.rounds > local.initial:
-        chosen = local.rounds - local.initial
-        entries.append(
-            LedgerEntry(
-                SelectionEvent(local.selection_epsilon, chosen),
-                name,
-                f"choice of the worst-fitted marginal, {chosen} times",
-                f"exponential mechanism, epsilon {local.selection_epsilon:.4f}",
+                f"larger marginals, {local.units:,} units of measurement",
+                gaussian.format(local.unit_sigma) + " a unit",
             )
         )
     return entries
 
 
-def plan_local(
-    sizes: Sequence[int], rho: float, records: int, largest_clique: int, larger: bool = True, alone: bool = False
-) -> LocalPlan:
+def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, larger: bool = True) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
-    Without ``larger``, one-way marginals are all it measures; ``alone``, no cross-party edges compete for the graph.
+    Without ``larger``, one-way marginals are all it measures.
     """
-    cells = math.prod(sizes)
     d = len(sizes)
     if d == 1 or not larger:
-        return LocalPlan(False, math.sqrt(0.5 * d / rho), 0.0, 0, 0, 0.0, 0.0, largest_clique, 0.0)
-    # A complete table answers every local question at once: worth it while its average count stands above the noise. The
-    # margins that CarEst starts from are sums of many of its cells, so they are measured on their own as well.
-    one_way = WHOLE_ONE_WAY
-    whole_sigma = math.sqrt(0.5 / (rho * (1 - one_way)))
-    if cells <= largest_clique and records / cells >= 1.5 * whole_sigma:
-        return LocalPlan(True, math.sqrt(d / (2 * one_way * rho)), 0.0, 1, 0, whole_sigma, 0.0, largest_clique, 0.0)
-    usefulness = 1.0
+        return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique)
     pairs = d * (d - 1) // 2
-    one_way, scores, selection, measure = 0.08, 0.08, 0.08, 0.76
-    mean_pair = float(np.mean([a * b for a, b in itertools.combinations(sizes, 2)]))
-    # As many rounds as leave a typical pair's average count a few times above the noise.
-    # Beside other parties, more than 1.5 an attribute cost the global graph more (cliques that cross-party edges then lack)
-    # than they tell.
-    affordable = 2 * measure * rho * (records / (2.5 * mean_pair)) ** 2
-    rounds = int(min(max(affordable, d - 1), (3.0 if alone else 1.5) * d, pairs))
-    initial = min(d - 1, rounds)
-    chosen = rounds - initial
-    if not chosen:
-        measure, selection = measure + selection, 0.0
+    scores = SCORE_SHARE if math.prod(sizes) > largest_clique else 0.0
+    measure = 1 - ONE_WAY_SHARE - scores
     return LocalPlan(
-        whole=False,
-        one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
-        score_sigma=SCORE_SENSITIVITY * math.sqrt(pairs / (2 * scores * rho)),
-        rounds=rounds,
-        initial=initial,
-        round_sigma=math.sqrt(rounds / (2 * measure * rho)),
-        selection_epsilon=math.sqrt(8 * selection * rho / chosen) if chosen else 0.0,
+        one_way_sigma=math.sqrt(d / (2 * ONE_WAY_SHARE * rho)),
+        score_sigma=SCORE_SENSITIVITY * math.sqrt(pairs / (2 * scores * rho)) if scores else 0.0,
+        units=UNITS,
+        unit_sigma=max(math.sqrt(UNITS / (2 * measure * rho)), LEAST_UNIT_SIGMA),
         largest_clique=largest_clique,
-        usefulness=usefulness,
     )
 
 
@@ -560,10 +522,9 @@ def make_plan(
     several = len(parties) > 1
     if shares is None:
         shares = Shares() if several else Shares(count=0.02, local=0.98, sketches=0.0)
-    mean_size = float(np.mean(sizes))
-    # The paper leaves room for two more attributes (tau / (m u^2)); local graphs that leave room for one fit better, and the
-    # global graph still takes most cross-party edges.
-    largest_clique = max(int(tau / (len(parties) * mean_size)), 2) if several else tau
+    # The paper leaves room for cross-party attributes in local cliques (tau / (m u^2)). Here the server weighs local edges
+    # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
+    largest_clique = max(tau // (2 * len(parties)), 2) if several else tau
 
     published = encoder == "published" and several and shares.sketches > 0
     paired = encoder == "paired" and several and shares.sketches > 0
@@ -601,10 +562,8 @@ def make_plan(
             plan_local(
                 [sizes[i] for i in held],
                 own * shares.local * len(held) / len(sizes),
-                expected_records,
                 largest_clique,
                 local_models,
-                alone=not several,
             )
             for held in parties
         )

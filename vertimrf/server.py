@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import graph, model
+from . import model
 from .consistency import enforce_all
-from .cross_party import bin_table, cross_party_marginals, scheduled_marginals
+from .cross_party import cross_party_marginals, scheduled_marginals
 from .encode import SketchPlan
 from .errors import MessageError, PlanError
-from .estimate import r_score
 from .follow_up import FollowUp
+from .global_graph import combine_graphs
 from .measurement import Measurement
 from .message import Answer, Message
 from .plan import Plan
@@ -28,7 +28,6 @@ from .reduction import hisrec, unisam
 from .sample import sample
 from .schedule import CHOSEN_TRIPLE, KEY_COST, cut_groups, make_schedule, triple_rule
 from .schedule import crossing as crossing_marginals
-from .schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +52,7 @@ class Result:
         codes: synthetic rows [shape=(attributes, rows), uint16].
         model: the global Markov random field.
         ledger: every event and the composed (epsilon, delta).
-        crossing: attributes of the cross-party marginals that the model was fitted to, strongest first.
+        crossing: attributes of the cross-party marginals that the model was fitted to.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
         seed: of the sampling; None means fresh entropy.
@@ -184,25 +183,23 @@ class Server:
         replies = [] if follow_up is None else self._answers_in_order(follow_up, answers)
         view = self._first_view(ordered, say, clock, num_threads)
 
-        say("global graph")
-        with clock("GraphCom"):
-            kept, tree, warnings = combine_graphs(plan, view.local, view.crossing, view.initial, view.total)
+        crossing = view.crossing
         if follow_up is not None:
             say("second round")
             with clock("CarEst"):
                 tables = [reply.sketches for reply in replies]
-                second = scheduled_marginals(
+                crossing = crossing + scheduled_marginals(
                     plan.schema, follow_up.groups, follow_up.bins, follow_up.sketch, tables, ordered, view.initial, view.total,
                     num_threads=num_threads,
                 )  # fmt: skip
-            with clock("GraphCom"):
-                kept, tree, warnings = combine_graphs(plan, view.local, [*kept, *second], view.initial, view.total)
+        say("global graph")
+        with clock("GraphCom"):
+            kept, tree, warnings = combine_graphs(plan, view.local, crossing, view.total, num_threads)
 
         say("global model")
         with clock("OptMRF"):
-            crossing = _reduced(kept, view, reduction, consistency)
-            # A tau below the local clique limit may leave a local marginal without a clique.
-            used = [m for m in (*view.local, *crossing) if tree.covering(m.attributes) >= 0]
+            reduced = _reduced(kept, view, reduction, consistency)
+            used = [m for m in (*view.local, *reduced) if tree.covering(m.attributes) >= 0]
             fitted = model.fit(sizes, used, view.total, tree=tree, num_threads=num_threads) if kept else view.initial
 
         say("sampling")
@@ -235,7 +232,7 @@ class Server:
             raise PlanError("The plan has one round; plan with two for a follow-up.")
         ordered = self._in_order(messages)
         view = self._first_view(ordered, progress or (lambda _: None), _Clock(), num_threads)
-        kept, tree, _ = combine_graphs(plan, view.local, view.crossing, view.initial, view.total)
+        kept, tree, _ = combine_graphs(plan, view.local, view.crossing, view.total, num_threads)
         pairs, triples = crossing_marginals(plan.schema, 2), crossing_marginals(plan.schema, 3)
         if math.prod(plan.schema.sizes) > plan.tau:
             # Cliques are scarce: what has no place in the graph needs no keys.
@@ -266,7 +263,7 @@ class Server:
         plan = self._plan
         say("initial model")
         with clock("InitMRF"):
-            local = [_as_measurement(m, plan.party_names[msg.party]) for msg in ordered for m in msg.marginals]
+            local = [m.measurement(f"party {plan.party_names[msg.party]}") for msg in ordered for m in msg.marginals]
             total = estimate_total(plan, ordered)
             initial = model.fit(plan.schema.sizes, local, total, num_threads=num_threads)
         say("cross-party marginals")
@@ -319,11 +316,6 @@ def _reduced(kept: Sequence[Measurement], view: _View, reduction: str, consisten
     return out
 
 
-def _as_measurement(marginal: Any, party: str) -> Measurement:
-    nothing = (None,) * len(marginal.attributes)
-    return Measurement(marginal.attributes, nothing, marginal.counts.astype(np.float64), marginal.sigma, f"party {party}")
-
-
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
     """The record count, from the noisy count and the sums of all local marginals, weighted by their variances; at least 1."""
     weights = []
@@ -333,52 +325,6 @@ def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
             weights.append(plan.count_sigma**-2)
             values.append(float(message.count))
         for marginal in message.marginals:
-            weights.append(1.0 / (marginal.sigma**2 * marginal.counts.size))
-            values.append(float(marginal.counts.sum()))
+            weights.append(1.0 / (marginal.error**2 * marginal.counts.size))
+            values.append(float(marginal.counts.sum()) / marginal.units)
     return max(float(np.average(values, weights=weights)), 1.0)
-
-
-def combine_graphs(
-    plan: Plan,
-    local: Sequence[Measurement],
-    crossing: Sequence[Measurement],
-    initial: model.MarkovRandomField,
-    total: float,
-) -> tuple[tuple[Measurement, ...], graph.JunctionTree, tuple[str, ...]]:
-    """GraphCom: join the local graphs by the strongest cross-party marginals while the largest clique stays within tau.
-
-    Returns:
-        The cross-party measurements that found room, strongest first; the junction tree; warnings.
-    """
-    budget = graph.CliqueBudget(plan.schema.sizes, plan.tau)
-    for measurement in local:
-        budget.try_clique(measurement.attributes)
-    scores = [r_score(m, _independent(plan.schema, m, initial, total)) for m in crossing]
-    kept = []
-    for i in sorted(range(len(crossing)), key=lambda i: -scores[i]):
-        if scores[i] > 0 and budget.try_clique(crossing[i].attributes):
-            kept.append(crossing[i])
-    warnings = []
-    if crossing and not kept:
-        warnings.append(
-            f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
-            "synthesised as independent; raise tau or epsilon."
-        )
-    return tuple(kept), budget.tree(), tuple(warnings)
-
-
-def _independent(schema: Schema, measurement: Measurement, initial: model.MarkovRandomField, total: float) -> Floats:
-    """What a cross-party marginal would count if the parties' attributes were independent, in its bins."""
-    out = np.array(max(total, 1.0))
-    names: tuple[int, ...] = ()
-    axes = dict(zip(measurement.attributes, zip(measurement.bins, measurement.values.shape, strict=True), strict=True))
-    for party in dict.fromkeys(schema.party_of(a) for a in measurement.attributes):
-        own = tuple(a for a in measurement.attributes if schema.party_of(a) == party)
-        maps = [_or_identity(axes[a][0], schema.sizes[a]) for a in own]
-        out = np.multiply.outer(out, bin_table(initial.marginal(own), maps, [axes[a][1] for a in own]) / max(total, 1.0))
-        names = names + own
-    return out.transpose([names.index(a) for a in measurement.attributes])
-
-
-def _or_identity(bins: npt.NDArray[np.int64] | None, size: int) -> npt.NDArray[np.int64]:
-    return np.arange(size) if bins is None else bins

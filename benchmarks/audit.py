@@ -168,15 +168,16 @@ def audit_published(number: int, claim: float = 0.4, attributes: int = 16, keys:
     return Audit(f"published encoder, {attributes} attributes", claim, exact, found, delta, number, time.perf_counter() - start)
 
 
-def audit_local(number: int, whole: bool, target: float = 3.0) -> Audit:
+def audit_local(number: int, one_clique: bool, target: float = 3.0) -> Audit:
     """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
     start = time.perf_counter()
     attributes = tuple(Attribute(name=n, kind="integer", codes=4) for n in "abc")
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
     plan = make_plan(
-        schema, epsilon=target, delta=1e-5, expected_records=4000 if whole else 60, nonce="audit", shares=Shares(0.3, 0.7, 0.0)
-    )
-    assert plan.local[0].whole == whole
+        schema, epsilon=target, delta=1e-5, expected_records=40, nonce="audit", tau=500_000 if one_clique else 20,
+        shares=Shares(0.3, 0.7, 0.0),
+    )  # fmt: skip
+    assert (plan.local[0].score_sigma == 0) == one_clique
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, (3, 41)).astype(np.uint16)
     digests = np.arange(1, 42, dtype=np.uint64)
@@ -195,7 +196,7 @@ def audit_local(number: int, whole: bool, target: float = 3.0) -> Audit:
     ledger = plan.ledger()
     present, absent = np.array([(run(True), run(False)) for _ in range(number)]).T
     found = certain_epsilon(present, absent, plan.delta)
-    name = "count and " + ("whole local table" if whole else "LocMRF marginals")
+    name = "count and " + ("all local marginals" if one_clique else "marginals of a local graph")
     return Audit(name, target, ledger.epsilon, found, plan.delta, number, time.perf_counter() - start)
 
 
@@ -209,8 +210,8 @@ def main() -> None:
     for run in (
         lambda: audit_pairs(options.trials),
         lambda: audit_pairs(options.trials, others=40),
-        lambda: audit_local(max(options.trials // 10, 100), whole=True),
-        lambda: audit_local(max(options.trials // 20, 100), whole=False),
+        lambda: audit_local(max(options.trials // 10, 100), one_clique=True),
+        lambda: audit_local(max(options.trials // 20, 100), one_clique=False),
         lambda: audit_published(options.trials),
     ):
         one = run()

@@ -8,6 +8,7 @@ answer fixed that way, two tables must yield the same message, byte for byte.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from vertimrf.encode import SketchEncoder
 from vertimrf.message import Message
 from vertimrf.party import Party
 from vertimrf.plan import SCORE_GRID, make_plan
-from vertimrf.privacy.events import GaussianEvent, SelectionEvent, SketchEvent
+from vertimrf.privacy.events import GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.protocol import synthesize
 from vertimrf.schema import Attribute, Schema
@@ -41,12 +42,8 @@ class Tape:
     source: FixedNoise = field(default_factory=lambda: FixedNoise(1))
 
     def gaussian(self, values, sigma):
-        self.queries.append(("gaussian", sigma, np.array(values)))
+        self.queries.append((sigma, np.array(values)))
         return self._answer(lambda: self.source.gaussian(values, sigma))
-
-    def select(self, scores, epsilon, sensitivity):
-        self.queries.append(("selection", (epsilon, sensitivity), np.array(scores)))
-        return self._answer(lambda: self.source.select(scores, epsilon, sensitivity))
 
     def random_bytes(self, count):
         self.bytes_asked.append(count)
@@ -64,12 +61,17 @@ def schema_of(sizes):
     return Schema(attributes=attributes, parties=(("one", names[:-1]), ("two", names[-1:])))
 
 
-def plan_of(whole):
-    sizes, records = ((3, 2, 4), 5000) if whole else ((6, 5, 4, 7, 4), 3000)
+def plan_of(one_clique):
+    sizes, records = ((3, 2, 4), 5000) if one_clique else ((6, 5, 4, 7, 4), 3000)
     plan = make_plan(schema_of(sizes), epsilon=4.0, expected_records=records, nonce="leaks", keys=1 << 10, tau=3000)
-    assert plan.local[0].whole == whole
-    assert whole or plan.local[0].rounds > plan.local[0].initial
+    assert (plan.local[0].score_sigma == 0) == one_clique
     return plan
+
+
+def units_of(plan, sigma):
+    """Units of measurement that a larger marginal of this noise takes; None if it is no such noise."""
+    units = (sigma / plan.local[0].unit_sigma) ** 2
+    return round(units) if math.isclose(units, round(units)) and units >= 1 else None
 
 
 def table_of(plan, rows, seed):
@@ -87,7 +89,7 @@ def run(plan, table, tape):
     return Party(plan, "one", SECRET, tape).run(table).to_bytes(plan)
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["whole table", "LocMRF"])
+@pytest.fixture(scope="module", params=[True, False], ids=["one clique", "a graph"])
 def plan(request):
     return plan_of(request.param)
 
@@ -109,9 +111,7 @@ def test_with_all_ledgered_answers_fixed_the_message_is_the_same(plan, recorded,
         table = Table(table.attributes, table.digests[:0], np.ascontiguousarray(table.codes[:, :0]))
     again = Tape(played=tape)
     assert run(plan, table, again) == message
-    assert [(kind, noise, exact.shape) for kind, noise, exact in again.queries] == [
-        (kind, noise, exact.shape) for kind, noise, exact in tape.queries
-    ]
+    assert [(noise, exact.shape) for noise, exact in again.queries] == [(noise, exact.shape) for noise, exact in tape.queries]
     # Nor does the amount of entropy asked for depend on the table.
     assert again.bytes_asked == tape.bytes_asked
 
@@ -124,28 +124,24 @@ def test_every_query_is_in_the_ledger_and_no_more_often_than_it_says(plan, recor
             continue
         match entry.event:
             case GaussianEvent(sigma=sigma, count=count):
-                allowed["gaussian", sigma] += count
-            case SelectionEvent(epsilon=epsilon, count=count):
-                allowed["selection", epsilon] += count
+                allowed[sigma] += count
             case SketchEvent():
                 sketches += 1
     asked = Counter()
-    for kind, noise, exact in tape.queries:
-        if kind == "selection":
-            # Sensitivity 1 is what the ledgered epsilon assumes.
-            assert noise[1] == 1.0
-            asked["selection", noise[0]] += 1
-        else:
+    for noise, exact in tape.queries:
+        if noise in allowed and noise != plan.local[0].unit_sigma:
             # R-scores are queries of one number each; a marginal is one query however many cells it has.
-            asked["gaussian", noise] += exact.size if noise == plan.local[0].score_sigma else 1
-    # Candidates may run out, so refinement may ask less often; everything else is asked exactly as ledgered.
-    assert set(asked) == set(allowed)
-    local = plan.local[0]
-    for (kind, noise), count in asked.items():
-        if not local.whole and (kind == "selection" or noise == local.round_sigma):
-            assert count <= allowed[kind, noise]
+            asked[noise] += exact.size if noise == plan.local[0].score_sigma else 1
         else:
-            assert count == allowed[kind, noise]
+            # A larger marginal of k units has k times the counts and k times the variance, as k queries would together.
+            asked[plan.local[0].unit_sigma] += units_of(plan, noise)
+    # Units are whole, so a few may be left over; everything else is asked exactly as ledgered.
+    assert set(asked) == set(allowed)
+    for noise, count in asked.items():
+        if noise == plan.local[0].unit_sigma:
+            assert 0.9 * allowed[noise] < count <= allowed[noise]
+        else:
+            assert count == allowed[noise]
     assert sketches == 1
     assert tape.bytes_asked
 
@@ -156,15 +152,15 @@ def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(plan, rec
     again = Tape(played=tape)
     run(plan, without_record(table, 100 * record), again)
     by_sigma = {e.event.sigma: e.event for e in plan.entries() if isinstance(e.event, GaussianEvent) and e.party == "one"}
-    for (kind, noise, with_it), (_, _, without) in zip(tape.queries, again.queries, strict=True):
+    for (noise, with_it), (_, without) in zip(tape.queries, again.queries, strict=True):
         moved = np.abs(with_it - without)
-        if kind == "selection":
-            # Rounding of floating-point sums aside.
-            assert moved.max() <= 1 + 1e-9
-        elif noise == plan.local[0].score_sigma:
+        if noise == plan.local[0].score_sigma:
             assert moved.max() <= by_sigma[noise].sensitivity
-        else:
+        elif noise in by_sigma and noise != plan.local[0].unit_sigma:
             assert moved.sum() <= by_sigma[noise].sensitivity == 1
+        else:
+            assert moved.sum() <= units_of(plan, noise)
+            assert by_sigma[plan.local[0].unit_sigma].sensitivity == 1
 
 
 def test_r_scores_move_by_less_than_two_records_on_hostile_tables():
@@ -176,7 +172,7 @@ def test_r_scores_move_by_less_than_two_records_on_hostile_tables():
     def score(codes):
         tape = Tape()
         _noisy_r_scores(codes, (4, 3), [(0, 1)], plan.local[0], tape)
-        return tape.queries[0][2][0]
+        return tape.queries[0][1][0]
 
     worst = 0
     for n in (1, 2, 3, 5, 9, 40):
@@ -222,7 +218,7 @@ def test_messages_of_like_plans_have_like_shapes(plan):
     assert [m.shape for b in one.bins for m in b] == [m.shape for b in two.bins for m in b]
     first = len(plan.schema.party_attributes("one"))
     assert [m.attributes for m in one.marginals[:first]] == [m.attributes for m in two.marginals[:first]]
-    if plan.local[0].whole:
+    if not plan.local[0].score_sigma:
         # Digits of the noisy count, which is released, and paddings are all that sizes may differ by.
         assert abs(len(one.to_bytes(plan)) - len(two.to_bytes(plan))) <= 64
 
@@ -234,7 +230,7 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
     assert set(header) <= {"plan", "party", "private", "reasons", "count", "marginals", "edges"}
     assert header["reasons"] == []
     assert {name.rstrip("0123456789") for name in arrays} == {"marginal", "bins", "sketch"}
-    assert {key for marginal in header["marginals"] for key in marginal} == {"attributes", "sigma"}
+    assert {key for marginal in header["marginals"] for key in marginal} == {"attributes", "sigma", "units"}
     assert Message.from_bytes(recorded[2], plan).count == recorded[1].answers[0][0]
 
 

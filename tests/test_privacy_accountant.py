@@ -18,7 +18,6 @@ from vertimrf.privacy.events import (
     GaussianEvent,
     GeometricEvent,
     GRREvent,
-    SelectionEvent,
     SketchEvent,
     event_from_json,
     event_to_json,
@@ -27,7 +26,6 @@ from vertimrf.privacy.events import (
 DELTA = 1 / 21_574
 ONE_OF_EACH = [
     GaussianEvent(30.0, count=5),
-    SelectionEvent(0.05, 8),
     SketchEvent(6326, 9, 20, 4096),
     GeometricEvent(40.0, 2, 3),
     GRREvent(0.05, (2, 5, 9)),
@@ -127,7 +125,7 @@ def test_composed_sketches_agree_with_dp_accounting():
 
 def test_a_mixed_list_agrees_with_dp_accounting_after_every_event():
     step = 5e-3
-    events = [GaussianEvent(4.0, count=3), SelectionEvent(0.4, 5), SketchEvent(50, 2, 9, 60), GeometricEvent(8.0, 2, 2)]
+    events = [GaussianEvent(4.0, count=3), GaussianEvent(9.0, 2, 5), SketchEvent(50, 2, 9, 60), GeometricEvent(8.0, 2, 2)]
     theirs, expected = None, []
     for event in events:
         pmfs = [
@@ -247,30 +245,6 @@ def test_randomised_response_of_a_row_is_the_product_of_its_attributes():
     assert exact < min(400 * 0.1, 2 * 0.1 * math.sqrt(2 * 400 * math.log(1e5)))
 
 
-def test_the_selection_profile_dominates_exponential_mechanisms():
-    rng = np.random.default_rng(1)
-    local = 0.7
-    at = np.linspace(-1, 1, 101)
-    profile = SelectionEvent(local).profile(at)
-    for _ in range(500):
-        k = rng.integers(2, 8)
-        scores = rng.normal(0, 5, k)
-        moved = scores + rng.choice([rng.uniform(-1, 1, k), rng.choice([-1.0, 1.0], k)])
-        p, q = (np.exp(local * (s - s.max()) / 2) for s in (scores, moved))
-        assert (hockey_stick(p / p.sum(), q / q.sum(), at) <= profile + 1e-12).all()
-
-
-def test_the_selection_grid_reproduces_the_profile():
-    event = SelectionEvent(0.7)
-    step = 0.01
-    for grid in event.losses(step):
-        losses = (np.arange(len(grid.mass)) + grid.lowest) * step
-        assert grid.mass.sum() == pytest.approx(1, abs=1e-12)
-        at = np.arange(-80, 80) * step
-        got = [(grid.mass * np.maximum(-np.expm1(a - losses), 0)).sum() for a in at]
-        np.testing.assert_allclose(got, event.profile(at), atol=1e-12)
-
-
 @pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda e: type(e).__name__)
 def test_grids_are_never_optimistic_and_finer_ones_are_tighter(event):
     at = np.linspace(0, 4 * event.spread, 30)
@@ -331,7 +305,7 @@ def test_a_delta_below_the_grids_resolution_falls_back_to_renyi():
 def test_calibration_meets_the_target_from_below(target, at):
     def events_at(rho):
         half = rho / 2
-        return [GaussianEvent(math.sqrt(0.5 / half)), SelectionEvent(math.sqrt(8 * half / 10), 10)]
+        return [GaussianEvent(math.sqrt(0.5 / half)), GeometricEvent(math.sqrt(10 / half), 1, 10)]
 
     spent = epsilon(events_at(calibrate(events_at, target, at)), at).epsilon
     assert target * (1 - 1e-3) <= spent <= target
@@ -362,8 +336,6 @@ def test_events_survive_json(event):
         lambda: GaussianEvent(1.0, 1, 0),
         lambda: GeometricEvent(-1.0),
         lambda: GeometricEvent(1.0, 1.5),
-        lambda: SelectionEvent(0.0),
-        lambda: SelectionEvent(1.0, 0),
         lambda: GRREvent(0.0, (2,)),
         lambda: GRREvent(1.0, ()),
         lambda: GRREvent(1.0, (1, 1)),
@@ -383,7 +355,6 @@ def test_events_survive_json(event):
         lambda: GaussianEvent(1.0, True),
         lambda: GaussianEvent(1.0, 1, 10**30),
         lambda: GeometricEvent(1e300, 10**12),
-        lambda: SelectionEvent(1e300),
         lambda: GRREvent(1e-300, (2,)),
         lambda: event_from_json({"kind": "gaussian", "sigma": "1"}),
         lambda: event_from_json({"kind": "sketches", "phantoms": 5.0, "floor": 1, "ceiling": 9, "keys": 3}),

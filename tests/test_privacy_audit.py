@@ -58,9 +58,9 @@ def test_too_few_phantoms_are_caught(audit):
     assert audit.audit_pairs(4000, phantoms=19).found > stated
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_count_and_local_marginals_stay_below_the_ledger(audit, whole):
-    outcome = audit.audit_local(300, whole)
+@pytest.mark.parametrize("one_clique", [True, False])
+def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
+    outcome = audit.audit_local(300, one_clique)
     assert outcome.found < outcome.exact <= outcome.claim
 
 

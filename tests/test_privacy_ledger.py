@@ -9,12 +9,12 @@ import pytest
 
 from vertimrf.errors import PrivacyError
 from vertimrf.privacy.accountant import epsilon
-from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SelectionEvent, SketchEvent
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry, _digest
 
 ENTRIES = (
     LedgerEntry(GaussianEvent(40.0), "clinic", "record count", "discrete Gaussian, sigma 40.0"),
-    LedgerEntry(SelectionEvent(0.05, 8), "clinic", "choice of a marginal, 8 times", "exponential mechanism"),
+    LedgerEntry(GaussianEvent(900.0, 1, 512), "clinic", "larger marginals, 512 units", "discrete Gaussian, sigma 900.0"),
     LedgerEntry(GeometricEvent(30.0), "registry", "a count", "geometric, scale 30"),
     LedgerEntry(SketchEvent(6326, 9, 20, 4096), "all parties", "sketches under 4096 keys", "6326 phantoms"),
 )

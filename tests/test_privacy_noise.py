@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from vertimrf.encode import ScheduledPair, SketchEncoder, SketchPlan
-from vertimrf.privacy.events import GaussianEvent, SelectionEvent
-from vertimrf.privacy.noise import SCORE_STEPS, FixedNoise, SystemNoise
+from vertimrf.privacy.events import GaussianEvent
+from vertimrf.privacy.noise import FixedNoise, SystemNoise
 
 # The operating system's entropy cannot be seeded: each test fails by chance once in a million runs.
 CHANCE = 1e-6
@@ -49,24 +49,6 @@ def test_gaussian_noise_survives_large_values():
     assert (np.abs(SystemNoise().gaussian(values, 2.0) - values) < 40).all()
 
 
-def test_selection_is_the_exponential_mechanism():
-    scores = np.array([3.0, 0.0, 5.5, -40.0, 5.0])
-    draws = 5_000
-    noise = SystemNoise()
-    chosen = np.bincount([noise.select(scores, 0.8, 1.0) for _ in range(draws)], minlength=5)
-    weights = np.exp(0.8 * scores / 2)
-    assert fits(chosen, draws * weights / weights.sum())
-
-
-def test_selection_uses_the_sensitivity():
-    scores = np.array([0.0, 4.0])
-    draws = 3_000
-    chosen = sum(SystemNoise().select(scores, 1.0, 2.0) for _ in range(draws))
-    expected = draws / (1 + np.exp(-1.0))
-    # A binomial count within five standard deviations.
-    assert abs(chosen - expected) < 5 * np.sqrt(draws * 0.25)
-
-
 @pytest.mark.parametrize(("phantoms", "floor", "ceiling"), [(1, 0, 6), (3, 1, 8), (6326, 9, 20), (1_000_000, 16, 31)])
 def test_phantom_maxima_follow_their_law_into_the_tail(phantoms, floor, ceiling):
     draws = 1_000_000
@@ -91,23 +73,8 @@ def test_opendp_states_the_zcdp_that_the_ledger_does():
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    zcdp = dp.zero_concentrated_divergence()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-    # Scale 2 * sensitivity / epsilon: the exponential mechanism, epsilon-bounded-range, epsilon^2 / 8 in zCDP.
-    measure = space >> dp.m.then_noisy_max(zcdp, scale=2.0 * SCORE_STEPS / 0.3)
-    assert measure.map(d_in=SCORE_STEPS) == pytest.approx(SelectionEvent(0.3).rho, rel=1e-9)
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
     assert (space >> dp.m.then_gaussian(scale=7.0)).map(d_in=2) == pytest.approx(GaussianEvent(7.0, 2).rho, rel=1e-9)
-
-
-def test_selection_takes_large_scores_and_fine_differences():
-    noise = SystemNoise()
-    scores = np.array([1e9, 1e9 + 50.0, -1e9])
-    # With epsilon 1 the difference of 50 makes any other choice one in 7e10.
-    assert all(noise.select(scores, 1.0, 1.0) == 1 for _ in range(20))
-    draws = 4_000
-    chosen = sum(noise.select(np.array([0.0, 0.01]), 100.0, 1.0) for _ in range(draws))
-    assert abs(chosen - draws / (1 + np.exp(-0.5))) < 5 * np.sqrt(draws * 0.25)
 
 
 def test_random_bytes_come_from_the_operating_system(monkeypatch):
@@ -119,7 +86,6 @@ def test_fixed_noise_repeats_and_says_that_it_is_not_private():
     one, two = FixedNoise(3), FixedNoise(3)
     values = np.arange(6).reshape(2, 3)
     np.testing.assert_array_equal(one.gaussian(values, 4.0), two.gaussian(values, 4.0))
-    assert one.select(np.arange(4.0), 1.0, 1.0) == two.select(np.arange(4.0), 1.0, 1.0)
     assert one.random_bytes(9) == two.random_bytes(9)
     assert SystemNoise.private
     assert not FixedNoise.private

@@ -81,7 +81,7 @@ def test_the_papers_devices_by_name(parts, settings):
 
 def test_parties_may_publish_one_way_marginals_alone(parts):
     plan = plan_of_two(local_models=False)
-    assert all(local.rounds == 0 and not local.whole for local in plan.local)
+    assert all(local.units == 0 for local in plan.local)
     result = run_protocol(plan, parts, seed=1).result
     assert np.mean(result.codes[0] == result.codes[2]) > 0.8
     published = plan_of_two(local_models=False, encoder="published", claim_as_published=True, keys=500)

@@ -22,7 +22,6 @@ from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import (
     GaussianEvent,
     GeometricEvent,
-    SelectionEvent,
     SketchEvent,
     under_replacement,
 )
@@ -217,7 +216,6 @@ def test_the_ledger_is_about_replacing_a_record(plan):
 def test_the_price_of_replacing():
     assert under_replacement(GaussianEvent(5.0, 3, 7)) == GaussianEvent(5.0, 6, 7)
     assert under_replacement(GeometricEvent(5.0)) == GeometricEvent(5.0, 2)
-    assert under_replacement(SelectionEvent(0.1, 4)) == SelectionEvent(0.2, 4)
     with pytest.raises(PrivacyError, match="no price for replacing"):
         under_replacement(SketchEvent(10, 1, 9, 100))
 

@@ -106,7 +106,7 @@ def choose_marginals(tree: graph.JunctionTree, total: float, plan: LocalPlan) ->
     weights = np.array([inside[own] for own in chosen])
     cells = np.array([math.prod(sizes[a] for a in own) for own in chosen], np.float64)
     error = plan.unit_sigma * np.sqrt(np.cumsum(weights) / (plan.units * weights))
-    useful = (total / cells >= error) | np.array([len(own) == 2 for own in chosen])
+    useful = (total / cells >= error) | np.array([len(own) == 2 for own in chosen], bool)
     count = int(np.flatnonzero(useful)[-1]) + 1 if useful.any() else 0
     share = weights[:count] / weights[:count].sum() if count else weights[:0]
     units = 1 + ((plan.units - count) * share).astype(int)

@@ -24,7 +24,6 @@ __all__ = [
     "GaussianEvent",
     "GeometricEvent",
     "LossGrid",
-    "SelectionEvent",
     "SketchEvent",
     "event_from_json",
     "event_to_json",
@@ -130,56 +129,6 @@ class GaussianEvent:
             noise = edges[1:] - 1
         loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)
         grid = connect_the_dots(loss, mass, step)
-        return grid, grid
-
-    def renyi(self, orders: Floats) -> Floats:
-        return orders * self.rho
-
-
-@dataclass(frozen=True)
-class SelectionEvent:
-    """The exponential mechanism: weights exp(epsilon * score / (2 * sensitivity)).
-
-    Its privacy loss lies in an interval of length epsilon (Dong, Durfee and Rogers, 2020). Over all mechanisms with that
-    property the largest hockey-stick divergence at a in [-epsilon, epsilon] is (e^(epsilon/2) - e^(a/2))^2 / (e^epsilon - 1):
-    a convex envelope, hence a dominating pair that composes adaptively.
-
-    Attributes:
-        epsilon: length of the loss interval.
-        count: number of selections.
-    """
-
-    epsilon: float
-    count: int = 1
-
-    def __post_init__(self) -> None:
-        _check_number("a selection event's epsilon", self.epsilon, LEAST_EPSILON, MOST_EPSILON)
-        _check_whole("a selection event's count", self.count, MOST_REPETITIONS)
-
-    @property
-    def rho(self) -> float:
-        return self.count * self.epsilon**2 / 8
-
-    @property
-    def spread(self) -> float:
-        return self.epsilon / 2
-
-    def profile(self, at: Floats) -> Floats:
-        """Largest hockey-stick divergence at each ``at``."""
-        with np.errstate(over="ignore"):
-            inside = np.expm1((at - self.epsilon) / 2) ** 2 / -math.expm1(-self.epsilon)
-        return np.where(at >= self.epsilon, 0.0, np.where(at <= -self.epsilon, -np.expm1(np.minimum(at, 0.0)), inside))
-
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        ends = math.ceil(self.epsilon / step) + 1
-        delta = self.profile(np.arange(-ends, ends + 1, dtype=np.float64) * step)
-        slope = np.diff(delta)
-        mass = np.empty_like(delta)
-        short = -math.expm1(-step)
-        mass[0] = 1 - delta[0] + slope[0] * math.exp(-step) / short
-        mass[1:-1] = (slope[1:] * math.exp(-step) - slope[:-1]) / short
-        mass[-1] = -slope[-1] / short
-        grid = LossGrid(-ends, np.maximum(mass, 0.0))
         return grid, grid
 
     def renyi(self, orders: Floats) -> Floats:
@@ -399,8 +348,6 @@ def under_replacement(event: Event) -> Event:
             return GaussianEvent(sigma, 2 * sensitivity, count)
         case GeometricEvent(scale=scale, sensitivity=sensitivity, count=count):
             return GeometricEvent(scale, 2 * sensitivity, count)
-        case SelectionEvent(epsilon=epsilon, count=count):
-            return SelectionEvent(2 * epsilon, count)
         case GRREvent():
             return event
     raise PrivacyError(f"A {type(event).__name__} has no price for replacing a record; use add or remove.")
@@ -467,7 +414,6 @@ KINDS: Mapping[str, type] = {
     "gaussian": GaussianEvent,
     "geometric": GeometricEvent,
     "grr": GRREvent,
-    "selection": SelectionEvent,
     "sketches": SketchEvent,
 }
 

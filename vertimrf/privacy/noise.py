@@ -12,9 +12,6 @@ __all__ = ["FixedNoise", "Noise", "SystemNoise"]
 
 Integers = npt.NDArray[np.int64]
 
-# Steps per sensitivity that scores are rounded to before a selection.
-SCORE_STEPS = 1 << 20
-
 
 class Noise(Protocol):
     """Where a party's privacy noise comes from."""
@@ -25,12 +22,6 @@ class Noise(Protocol):
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """Integer values of any shape plus independent discrete Gaussian noise of parameter ``sigma``."""
-
-    def select(self, scores: npt.NDArray[np.float64], epsilon: float, sensitivity: float) -> int:
-        """Exponential mechanism: index i with probability proportional to exp(epsilon * scores[i] / (2 * sensitivity)).
-
-        Scores are finite, and one record moves each of them, up or down, by at most ``sensitivity``.
-        """
 
     def random_bytes(self, count: int) -> bytes:
         """``count`` bytes that nobody can predict."""
@@ -48,19 +39,6 @@ class SystemNoise:
         measure = space >> dp.m.then_gaussian(scale=float(sigma))
         flat = np.asarray(values, np.int64).ravel()
         return np.array(measure(flat.tolist()), np.int64).reshape(np.shape(values))
-
-    def select(self, scores: npt.NDArray[np.float64], epsilon: float, sensitivity: float) -> int:
-        """See :class:`Noise`; OpenDP's noisy maximum under zero-concentrated divergence adds Gumbel noise.
-
-        Scores are rounded to whole steps of a millionth of the sensitivity, and the noise is for one step more, so that
-        neither this rounding nor that of the sums behind the scores can make one record count for more than it should.
-        """
-        dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-        scale = 2.0 * (SCORE_STEPS + 1) / epsilon
-        measure = space >> dp.m.then_noisy_max(dp.zero_concentrated_divergence(), scale=scale)
-        steps = np.rint(np.asarray(scores, np.float64) * (SCORE_STEPS / sensitivity))
-        return int(measure(steps.astype(np.int64).tolist()))
 
     def random_bytes(self, count: int) -> bytes:
         """See :class:`Noise`."""
@@ -83,11 +61,6 @@ class FixedNoise:
         """Rounded Gaussian noise."""
         noise = np.rint(self._rng.normal(0.0, sigma, np.shape(values))).astype(np.int64)
         return np.asarray(values, np.int64) + noise
-
-    def select(self, scores: npt.NDArray[np.float64], epsilon: float, sensitivity: float) -> int:
-        """See :class:`Noise`."""
-        noise = self._rng.gumbel(size=len(scores)) * 2.0 * sensitivity / epsilon
-        return int(np.argmax(np.asarray(scores) + noise))
 
     def random_bytes(self, count: int) -> bytes:
         """See :class:`Noise`."""

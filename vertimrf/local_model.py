@@ -22,7 +22,7 @@ Codes = npt.NDArray[np.uint16]
 
 # What a cell of a marginal of three attributes weighs beside a cell of a pair, where cliques are scarce.
 TRIPLE_WEIGHT = 0.25
-# Where one clique holds all attributes: marginals of every order are measured while they are so many or fewer.
+# Where they are not, marginals of every order are measured while they are so many or fewer.
 ENOUGH_MARGINALS = 500
 
 
@@ -81,7 +81,7 @@ def choose_marginals(tree: graph.JunctionTree, total: float, plan: LocalPlan) ->
     """Which larger marginals are measured, and with how many units of measurement each.
 
     All pairs within the tree's cliques, and of the three-way marginals, smallest first, as many as keep an average count above
-    the noise; where one clique holds all attributes, also larger ones. The sum of the marginals' L1 errors is least with
+    the noise; where cliques are not scarce, also larger ones. The sum of the marginals' L1 errors is least with
     units in proportion to cells^(2/3).
 
     Args:
@@ -90,15 +90,14 @@ def choose_marginals(tree: graph.JunctionTree, total: float, plan: LocalPlan) ->
         plan: units to spend and their noise.
     """
     sizes = tree.sizes
-    complete = len(tree.cliques) == 1
-    orders = range(2, min(3, tree.treewidth + 1) + 1)
-    if complete:
+    largest = 3
+    if plan.free:
         counted = np.cumsum([math.comb(len(sizes), k) for k in range(2, len(sizes) + 1)])
-        orders = range(2, max(orders.stop - 1, 1 + int((counted <= ENOUGH_MARGINALS).sum())) + 1)
+        largest = max(3, 1 + int((counted <= ENOUGH_MARGINALS).sum()))
     inside: dict[tuple[int, ...], float] = {}
-    for k in orders:
+    for k in range(2, largest + 1):
         found = {own for clique in tree.cliques for own in itertools.combinations(clique, k)}
-        weight = 1.0 if complete or k == 2 else TRIPLE_WEIGHT
+        weight = 1.0 if plan.free or k == 2 else TRIPLE_WEIGHT
         for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
             inside[own] = weight * math.prod(sizes[a] for a in own) ** (2 / 3)
     # A unit each at least.

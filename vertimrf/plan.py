@@ -105,6 +105,7 @@ class LocalPlan:
         units: units of measurement for larger marginals; 0 leaves them out.
         unit_sigma: noise of a unit.
         largest_clique: limit on the cells of a clique of the local attribute graph (tau').
+        free: whether one clique of the global model holds the attributes of all parties: no marginal keeps another out then.
     """
 
     one_way_sigma: float
@@ -112,6 +113,7 @@ class LocalPlan:
     units: int
     unit_sigma: float
     largest_clique: int
+    free: bool
 
 
 @dataclass(frozen=True)
@@ -398,14 +400,14 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
     return entries
 
 
-def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, larger: bool = True) -> LocalPlan:
+def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, free: bool, larger: bool = True) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
     Without ``larger``, one-way marginals are all it measures.
     """
     d = len(sizes)
     if d == 1 or not larger:
-        return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique)
+        return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique, free)
     pairs = d * (d - 1) // 2
     scores = SCORE_SHARE if math.prod(sizes) > largest_clique else 0.0
     measure = 1 - ONE_WAY_SHARE - scores
@@ -415,6 +417,7 @@ def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, larger: bo
         units=UNITS,
         unit_sigma=max(math.sqrt(UNITS / (2 * measure * rho)), LEAST_UNIT_SIGMA),
         largest_clique=largest_clique,
+        free=free,
     )
 
 
@@ -563,6 +566,7 @@ def make_plan(
                 [sizes[i] for i in held],
                 own * shares.local * len(held) / len(sizes),
                 largest_clique,
+                math.prod(sizes) <= tau,
                 local_models,
             )
             for held in parties

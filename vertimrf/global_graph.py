@@ -20,7 +20,7 @@ __all__ = ["combine_graphs"]
 CELL_PRICE = 0.2
 # Marginals added between two fits, per attribute; and how many of the worst fitted are compared anew for each of them, since
 # some will find no room.
-ADDED_PER_ATTRIBUTE = 0.5
+ADDED_PER_ATTRIBUTE = 0.6
 COMPARED = 3
 # The fits in between end where a step gains less than this (see model.fit).
 ROUGH_GAIN = 0.1

@@ -17,8 +17,8 @@ from benchmarks.reproduce import __main__ as runner
 from benchmarks.reproduce import report
 from benchmarks.reproduce.data import deal, even_counts, generated
 from benchmarks.reproduce.execute import execute, split_of
-from benchmarks.reproduce.experiments import EXPERIMENTS, Scale
-from benchmarks.reproduce.methods import METHODS, Outcome
+from benchmarks.reproduce.experiments import EXPERIMENTS, Scale, available
+from benchmarks.reproduce.methods import METHODS, PEERS, Outcome
 from benchmarks.reproduce.splits import by_correlation, by_importance, candidates, icor, pcor, spearman
 from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
@@ -250,6 +250,42 @@ def test_methods_return_rows_of_the_table_in_its_own_order(method, options):
         assert difference / 2 < 0.15 * data.records
     assert made.spent <= 3.0 * (1 + 1e-6)
     assert len(made.message_bytes) == (0 if method == "centralized" else 3)
+
+
+SYNTHESIZER = """
+class Synthesizer:
+    @classmethod
+    def create(cls, name, epsilon, delta, **options):
+        assert options == ({"degree": 3} if name == "aim" else {})
+        if epsilon == 0.125:
+            raise ValueError("out of budget")
+        return cls()
+
+    def fit(self, frame, categorical_columns, preprocessor_eps):
+        assert preprocessor_eps == 0 and categorical_columns == list(frame.columns)
+        self.frame = frame
+
+    def sample(self, rows):
+        return self.frame.iloc[:rows, ::-1]
+"""
+
+
+def test_central_peers_run_in_their_own_interpreter(tmp_path, monkeypatch):
+    (tmp_path / "snsynth.py").write_text(SYNTHESIZER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv(PEERS, raising=False)
+    assert "mst" not in available()[0]
+    monkeypatch.setenv(PEERS, sys.executable)
+    assert {"mst", "aim"} <= set(available()[0])
+    data = generated(60)
+    for name in ("mst", "aim"):
+        made = METHODS[name].synthesize(data.codes, data.sizes, (), 0.5, 1e-4, 0)
+        np.testing.assert_array_equal(made.codes, data.codes)
+        assert made.codes.dtype == np.uint16
+    with pytest.raises(RuntimeError, match="out of budget"):
+        METHODS["mst"].synthesize(data.codes, data.sizes, (), 0.125, 1e-4, 0)
+    with pytest.raises(TypeError, match="keys"):
+        METHODS["mst"].synthesize(data.codes, data.sizes, (), 0.5, 1e-4, 0, keys=3)
 
 
 @pytest.mark.slow

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .methods import METHODS
+from .methods import METHODS, PEERS
 from .quoted import BARS, FIRE_BARS
 from .store import Run
 from .svm import FOLDS
@@ -67,6 +69,9 @@ def available() -> tuple[tuple[str, ...], bool, list[str]]:
     if any(importlib.util.find_spec(name) is None for name in ("torch", "opacus")):
         methods = tuple(name for name in methods if name != "vertigan")
         missing.append("VertiGAN is left out: pip install -e '.[vertigan]'")
+    if shutil.which(os.environ.get(PEERS, "")) is None:
+        methods = tuple(name for name in methods if name not in ("mst", "aim"))
+        missing.append(f"MST and AIM are quoted: to run them, {PEERS} names a Python that has smartnoise-synth")
     classify = importlib.util.find_spec("sklearn") is not None
     if not classify:
         missing.append("SVM classification is left out: pip install -e '.[experiments]'")

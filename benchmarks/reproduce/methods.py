@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,13 +19,15 @@ from vertimrf.protocol import run_protocol
 from vertimrf.schema import Attribute, Schema
 from vertimrf.table import Table
 
-__all__ = ["METHODS", "Method", "Outcome"]
+__all__ = ["METHODS", "PEERS", "Method", "Outcome"]
 
 Codes = npt.NDArray[np.uint16]
 Split = Sequence[Sequence[int]]
 PARTY_PHASES = ("LocMRF", "LocEnc")
 RUN_OPTIONS = ("reduction", "consistency")
 COUNT_SHARE = 0.01
+# Names the Python of an environment of their own that has smartnoise-synth, whose pinned packages would replace ours.
+PEERS = "VERTIMRF_PEERS"
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +151,30 @@ class VertiGAN:
         )
 
 
+@dataclass(frozen=True)
+class Central:
+    """A central mechanism of smartnoise-synth, in an interpreter of its own."""
+
+    name: str
+    title: str
+
+    def synthesize(
+        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+    ) -> Outcome:
+        """See :class:`Method`; there are no options, and the package takes no seed."""
+        if options:
+            raise TypeError(f"{self.title} has no option {next(iter(options))!r}.")
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            given, made = Path(folder, "given.npz"), Path(folder, "made.npy")
+            np.savez(given, codes=codes, epsilon=epsilon, delta=delta)
+            script = Path(__file__).with_name("peer.py")
+            done = subprocess.run([os.environ[PEERS], script, self.name, given, made], capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(f"{self.title} failed: {done.stderr.strip().splitlines()[-1]}")
+            return Outcome(codes=np.load(made), server_seconds=time.perf_counter() - start, spent=epsilon)
+
+
 NO_SKETCHES = Shares(count=COUNT_SHARE, local=1 - COUNT_SHARE, sketches=0.0)
 
 METHODS: dict[str, Method] = {
@@ -155,6 +185,8 @@ METHODS: dict[str, Method] = {
         VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
         VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),
         VertiMRF("centralized", "Centralized (LocMRF on the joined table)", joined=True),
+        Central("mst", "central MST (smartnoise-synth)"),
+        Central("aim", "central AIM (smartnoise-synth)"),
         VertiGAN(),
         VertiMRF("independent-parties", "independent parties, pasted", {"shares": NO_SKETCHES}),
         VertiMRF("independent-attributes", "independent attributes", {"shares": NO_SKETCHES, "local_models": False}),

@@ -95,6 +95,28 @@ def test_cliques_stay_within_tau_and_every_kept_marginal_has_one(tau):
     assert bool(warnings) == (not kept)
 
 
+def test_domains_of_ten_thousand_values():
+    rng = np.random.default_rng(2)
+    sizes = (10_000, 3, 10_000, 3)
+    codes = np.array([rng.integers(0, s, int(N)) for s in sizes])
+    codes[3] = codes[1]
+    local, crossing = everything(codes, sizes, 2, sigma=1.0, bins=3)
+    kept, tree, _ = combine_graphs(plan_of(sizes, 2, tau=40_000), local[:4], crossing, N)
+    assert (1, 3) in [m.attributes for m in kept]
+    assert tree.largest <= 40_000
+
+
+def test_what_is_too_wide_to_compute_is_compared_with_independent_attributes(monkeypatch):
+    sizes = (4,) * 6
+    local, crossing = everything(chain(sizes, 0.3), sizes, 3)
+    expected = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)[1]
+    monkeypatch.setattr("vertimrf.global_graph.MOST_CELLS", 1)
+    found = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)[1]
+    assert found.largest <= 16
+    assert found.covering((2, 3)) >= 0
+    assert expected.covering((2, 3)) >= 0
+
+
 def test_noise_alone_adds_no_edge():
     rng = np.random.default_rng(3)
     sizes = (4,) * 6

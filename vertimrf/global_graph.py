@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from . import graph, model
 from .cross_party import bin_table
+from .errors import ModelError
 from .estimate import r_score
 from .measurement import Measurement
 from .plan import Plan
 
 __all__ = ["combine_graphs"]
 
-# A marginal's misfit counts for less by this power of its cells: wide ones fill the cliques that others then lack.
-CELL_PRICE = 0.2
+# A marginal's misfit counts for less by a power of its cells: wide ones fill the cliques that others then lack. How much less is
+# tried out.
+CELL_PRICES = (0.0, 0.2, 0.4)
 # Marginals added between two fits, per attribute; and how many of the worst fitted are compared anew for each of them, since
 # some will find no room.
 ADDED_PER_ATTRIBUTE = 0.6
 COMPARED = 3
+# Marginals that take a table of more cells are compared with independent attributes instead.
+MOST_CELLS = 1 << 22
 # The fits in between end where a step gains less than this (see model.fit).
 ROUGH_GAIN = 0.1
 
@@ -33,8 +39,9 @@ def combine_graphs(
 
     The paper keeps the local graphs whole and adds cross-party edges by their R-scores. Here local and cross-party
     marginals compete for the cliques, and a marginal's score is its misfit to a model of those that are in already: at first
-    independent attributes, which makes it the R-score, later what the graph does not explain yet. All of it follows from
-    messages, at no cost in privacy.
+    independent attributes, which makes it the R-score, later what the graph does not explain yet. Greedy graphs vary, so a
+    few are grown, and the one is kept whose model misses all measured pairs the least. All of it follows from messages, at no
+    cost in privacy.
 
     Args:
         plan: the agreed plan.
@@ -49,11 +56,18 @@ def combine_graphs(
     sizes = plan.schema.sizes
     if not crossing:
         return (), graph.junction_tree(sizes, {pair for m in local for pair in itertools.combinations(m.attributes, 2)}), ()
+    one_way = [m for m in local if len(m.attributes) == 1]
+    larger = [
+        m for m in (*local, *crossing) if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau
+    ]
     budget = graph.CliqueBudget(sizes, plan.tau)
-    larger = [m for m in (*local, *crossing) if len(m.attributes) > 1]
-    if not budget.try_clique({a for m in larger for a in m.attributes}):
-        _add_worst_fitted(plan, budget, [m for m in local if len(m.attributes) == 1], larger, total, num_threads)
-    tree = budget.tree()
+    if budget.try_clique({a for m in larger for a in m.attributes}):
+        tree = budget.tree()
+    else:
+        independent = model.fit(sizes, one_way, total, num_threads=num_threads)
+        scores = np.array([_misfit(m, independent) for m in larger])
+        grown = [_grown(plan, one_way, larger, scores, independent, price, num_threads) for price in CELL_PRICES]
+        tree = min(grown, key=lambda one: one[0])[1]
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     warnings = []
     if crossing and not kept:
@@ -64,19 +78,21 @@ def combine_graphs(
     return kept, tree, tuple(warnings)
 
 
-def _add_worst_fitted(
+def _grown(
     plan: Plan,
-    budget: graph.CliqueBudget,
     one_way: Sequence[Measurement],
     larger: Sequence[Measurement],
-    total: float,
+    scores: npt.NDArray[np.float64],
+    independent: model.MarkovRandomField,
+    price: float,
     num_threads: int | None,
-) -> None:
-    """Fill the budget of cliques, a few marginals at a time."""
-    sizes = plan.schema.sizes
-    batch = max(int(ADDED_PER_ATTRIBUTE * len(sizes)), 1)
-    fitted = model.fit(sizes, one_way, total, num_threads=num_threads)
-    scores = np.array([_misfit(m, fitted) for m in larger])
+) -> tuple[float, graph.JunctionTree]:
+    """A graph grown to tau, a few marginals at a time, and how many records its model misses in all measured pairs."""
+    budget = graph.CliqueBudget(plan.schema.sizes, plan.tau)
+    batch = max(int(ADDED_PER_ATTRIBUTE * len(plan.schema.sizes)), 1)
+    value = np.array([math.prod(m.values.shape) ** -price for m in larger])
+    scores = scores * value
+    fitted = independent
     waiting = set(range(len(larger)))
     while True:
         added = 0
@@ -85,26 +101,36 @@ def _add_worst_fitted(
                 break
             waiting.remove(i)
             added += budget.try_clique(larger[i].attributes)
+        if not added:
+            missed = sum(_misfit(m, fitted) for m in larger if len(m.attributes) == 2)
+            return missed, budget.tree()
         edges = set(budget.edges)
         waiting = {i for i in waiting if not edges.issuperset(itertools.combinations(larger[i].attributes, 2))}
-        if not added or not waiting:
-            return
         tree = budget.tree()
         used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
-        fitted = model.fit(sizes, used, total, tree=tree, warm=fitted, gain=ROUGH_GAIN, num_threads=num_threads)
+        fitted = model.fit(
+            plan.schema.sizes, used, independent.total, tree=tree, warm=fitted, gain=ROUGH_GAIN, num_threads=num_threads
+        )
         # A model that explains more leaves smaller misfits: only what would still come first is compared again.
         stale = set(waiting)
         while worst := stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[: COMPARED * batch]):
             for i in worst:
-                scores[i] = _misfit(larger[i], fitted)
+                scores[i] = _misfit(larger[i], fitted) * value[i]
             stale -= worst
 
 
 def _misfit(measurement: Measurement, fitted: model.MarkovRandomField) -> float:
-    """Distance between a measured marginal and the model's, less what noise adds, at the price of its cells."""
+    """Records by which a measured marginal differs from the model's, less what noise adds."""
     maps = [
         np.arange(size) if bins is None else bins
         for bins, size in zip(measurement.bins, (fitted.sizes[a] for a in measurement.attributes), strict=True)
     ]
-    expected = bin_table(fitted.marginal(measurement.attributes), maps, measurement.values.shape)
-    return float(r_score(measurement, expected) / math.prod(measurement.values.shape) ** CELL_PRICE)
+    attributes = measurement.attributes
+    try:
+        table = fitted.marginal(attributes, max_cells=max(MOST_CELLS, fitted.tree.largest))
+    except ModelError:
+        # Attributes far apart in the graph, and wide ones between them.
+        singles = [fitted.marginal((a,)) / fitted.total for a in attributes]
+        table = functools.reduce(np.multiply.outer, singles) * fitted.total
+    expected = bin_table(table, maps, measurement.values.shape)
+    return r_score(measurement, expected)

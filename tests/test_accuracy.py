@@ -28,10 +28,14 @@ def distance(paper_data, name, split, epsilon, seed=0):
 @pytest.mark.parametrize(
     ("name", "split", "epsilon", "bar"),
     [
-        ("nltcs", (8, 8), 0.8, 0.020),
-        ("nltcs", (8, 8), 0.2, 0.030),
-        ("nltcs", (4, 4, 4, 4), 0.8, 0.030),
-        ("adult", (8, 7), 0.8, 0.080),
+        # Measured means 0.0050, 0.012 and 0.044, standard deviations 0.0002, 0.0005 and 0.001.
+        ("nltcs", (8, 8), 0.8, 0.0062),
+        ("nltcs", (8, 8), 0.2, 0.0150),
+        ("nltcs", (4, 4, 4, 4), 0.8, 0.015),
+        ("adult", (8, 7), 0.8, 0.049),
+        # One party: AIM's figures on the joined table, times 1.05; measured 0.0040 and 0.0404.
+        ("nltcs", (16,), 0.8, 0.0060),
+        ("adult", (15,), 0.8, 0.0441),
     ],
 )
 def test_three_way_distance_stays_within_its_bar(paper_data, name, split, epsilon, bar):

@@ -212,7 +212,7 @@ def test_sketches_are_published_only_after_phantoms(plan, recorded, monkeypatch)
 
 
 def test_messages_of_like_plans_have_like_shapes(plan):
-    """Fresh noise: where selections fall the same way, shapes and sizes are the plan's, whoever is in the table."""
+    """Fresh noise: shapes and sizes are the plan's, whoever is in the table."""
     one, two = (Party(plan, "one", Secret.new()).run(table_of(plan, rows, rows)) for rows in (10, 4000))
     assert [s.shape for s in one.sketches] == [s.shape for s in two.sketches]
     assert [m.shape for b in one.bins for m in b] == [m.shape for b in two.bins for m in b]

@@ -285,12 +285,16 @@ def plots(store: Store, scale: Scale, folder: Path) -> list[str]:
         if not shown:
             continue
         figure, axes = plt.subplots(1, len(shown), figsize=(4 * len(shown), 3.6), squeeze=False, layout="constrained")
+        legend: dict[str, Any] = {}
         for axis, data in zip(axes[0], shown, strict=True):
             for method, points in lines[data].items():
-                axis.plot(*zip(*points, strict=True), marker="o", markersize=3, label=title(method))
+                # A method keeps its colour in every panel, whichever methods were run there.
+                colour = f"C{list(METHODS).index(method)}"
+                (line,) = axis.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=3, label=title(method))
+                legend.setdefault(title(method), line)
             axis.set(title=data, xlabel="ε", xscale="log", yscale="log" if metric != "misclassification" else "linear")
         axes[0][0].set_ylabel("misclassification" if stem == "svm" else f"{metric[3:]}-way TVD")
-        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+        figure.legend(handles=list(legend.values()), loc="outside lower center", ncols=4, fontsize="small")
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{stem}.svg" if "-" in stem else f"{stem}-curves.svg"
         figure.savefig(folder / name, metadata={"Date": None})

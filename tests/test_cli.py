@@ -259,3 +259,70 @@ def test_another_plans_message_is_refused(folder):
     refused(run("server", folder / "m", "--plan", folder / "two.json", "--out", folder / "t.csv"), "another plan")
     refused(run("server", folder / "m", "--plan", folder / "one.json", "--out", folder / "t.csv"), "right", "missing")
     assert not (folder / "t.csv").exists()
+
+
+def test_what_cannot_be_had_again_is_not_written_over(folder):
+    offer = ("secret", "offer", "left", "--key", folder / "left.key", "--out", folder / "left.offer")
+    planned = ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000, "--out", folder / "plan")
+    assert run(*offer).exit_code == 0
+    assert run("secret", "offer", "right", "--key", folder / "right.key", "--out", folder / "right.offer").exit_code == 0
+    offers = (folder / "left.offer", folder / "right.offer")
+    seal = ("secret", "seal", *offers, "--key", folder / "left.key", "--secret", folder / "secret", "--out", folder / "sealed")
+    join = ("secret", "join", folder / "sealed", "--key", folder / "right.key", "--secret", folder / "joined")
+    for command in (seal, join, planned):
+        assert run(*command).exit_code == 0
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for command in (offer, seal, join, planned):
+        refused(run(*command), "exists")
+    refused(run("schema", folder / "left.csv", "--id", "id", "--out", folder / "schema.toml"), "may hold edits")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_inspect_tells_the_files_of_the_agreement(folder):
+    assert run("secret", "offer", "left", "--key", folder / "key", "--out", folder / "left.offer").exit_code == 0
+    assert run("secret", "offer", "right", "--key", folder / "other", "--out", folder / "right.offer").exit_code == 0
+    arguments = ("--key", folder / "key", "--secret", folder / "secret", "--out", folder / "envelopes.json")
+    sealed = run("secret", "seal", folder / "left.offer", folder / "right.offer", *arguments)
+    fingerprint = sealed.output.split("Fingerprint ")[1].split(":")[0]
+    for file, words in {
+        "secret": fingerprint, "key": "private key behind 'left'", "left.offer": "offer of 'left'", "envelopes.json": "right"
+    }.items():  # fmt: skip
+        result = run("inspect", folder / file)
+        assert result.exit_code == 0
+        assert words in result.output
+        assert json.loads((folder / file).read_text()).get("value", "no value") not in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--epsilon", "1e9"), "between 0.0001 and 1000"),
+        (("--epsilon", "1e-9"), "between 0.0001 and 1000"),
+        (("--epsilon", "nan"), "above 0"),
+        (("--epsilon", "1", "--message-mb", "nan"), "--message-mb"),
+        (("--epsilon", "1", "--message-mb", "inf"), "--message-mb"),
+        (("--epsilon", "1", "--split", "2,2"), "names its parties"),
+        (("--epsilon", "1", "--out", "."), "is a folder"),
+    ],
+)
+def test_plans_that_cannot_be_made(folder, options, words):
+    out = () if "--out" in options else ("--out", folder / "plan.json")
+    refused(run("plan", "--schema", folder / "schema.toml", "--expected-records", 4000, *options, *out), words)
+    assert not (folder / "plan.json").exists()
+
+
+def test_numbers_out_of_range_are_refused_before_the_work(folder):
+    for options in ({"seed": -5}, {"threads": 0}, {"rows": 0}):
+        assert synthesize(folder, **options).exit_code == 2
+    refused(run("demo", "--folder", folder / "demo", "--epsilon", 0), "above 0")
+    refused(run("demo", "--folder", folder / "left.csv"), "is a file")
+    assert not (folder / "demo").exists()
+
+
+def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
+    assert synthesize(folder, rows=500).exit_code == 0
+    real = ("--real", folder / "left.csv", folder / "right.parquet")
+    result = run("evaluate", *real, "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml")
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.output.splitlines()] == ["3-way", "4-way"]
+    assert "across parties" in result.output

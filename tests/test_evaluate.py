@@ -113,9 +113,9 @@ def test_marginals_across_parties() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((2, 3), "no 3-way marginals to choose"),
+        ((2, 3), "no 3-way marginals of 2 attributes"),
         ((2, 0), "no 0-way marginals"),
-        ((2, 2, 0), "to choose 0 from"),
+        ((2, 2, 0), "at least 1, not 0"),
         ((3, 2, 300, 0, [0, 0, 0]), "no 2-way marginals that span parties"),
         ((3, 1, 300, 0, [0, 0, 1]), "no 1-way marginals that span parties"),
     ],

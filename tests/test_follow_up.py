@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from vertimrf.clock import Clock
 from vertimrf.cross_party import bin_table, cross_party_marginals, predicted_marginals
 from vertimrf.encode import SketchPlan
 from vertimrf.errors import MessageError, PlanError
@@ -213,7 +214,7 @@ def test_two_rounds_with_odd_parties(parties):
 
 
 def test_marginals_by_name(plan, messages):
-    view = Server(plan)._first_view(messages, lambda _: None, _no_clock(), None)
+    view = Server(plan)._first_view(messages, lambda _: None, Clock(), None)
 
     def ask(*attributes):
         return cross_party_marginals(plan, messages, view.initial, view.total, [attributes])
@@ -224,12 +225,6 @@ def test_marginals_by_name(plan, messages):
         ask(0, 1)
     with pytest.raises(PlanError, match="No keys are scheduled"):
         ask(0, 1, 3)
-
-
-def _no_clock():
-    from vertimrf.server import _Clock
-
-    return _Clock()
 
 
 def test_schedules_are_cut_to_what_can_be_measured():
@@ -277,7 +272,7 @@ def test_predicted_errors_are_those_achieved():
             )
             for name, _ in schema.parties
         ]
-        view = Server(plan)._first_view(messages, lambda _: None, _no_clock(), None)
+        view = Server(plan)._first_view(messages, lambda _: None, Clock(), None)
         for m, p in zip(view.crossing, predicted_marginals(plan), strict=True):
             table = np.zeros([schema.sizes[a] for a in m.attributes])
             np.add.at(table, tuple(codes[a] for a in m.attributes), 1.0)

@@ -227,7 +227,7 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
     from vertimrf import container
 
     header, arrays = container.unpack(recorded[2], "party message", "message")
-    assert set(header) <= {"plan", "party", "private", "reasons", "count", "marginals", "edges"}
+    assert set(header) <= {"plan", "party", "private", "reasons", "count", "marginals"}
     assert header["reasons"] == []
     assert {name.rstrip("0123456789") for name in arrays} == {"marginal", "bins", "sketch"}
     assert {key for marginal in header["marginals"] for key in marginal} == {"attributes", "sigma", "units"}

@@ -87,8 +87,8 @@ def test_released_counts_vary_around_the_truth_as_they_state():
     codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
     z: dict[int, list] = {1: [], 2: [], 3: []}
     for seed in range(60):
-        release = release_local_model(codes, sizes, plan_of(sizes), FixedNoise(seed))
-        for m in release.marginals:
+        released = release_local_model(codes, sizes, plan_of(sizes), FixedNoise(seed))
+        for m in released:
             truth = counted(codes, sizes, m.attributes)
             z[len(m.attributes)].append((m.measurement("").values - truth).ravel() / m.error)
     for found in z.values():
@@ -102,16 +102,16 @@ def test_edge_cases_of_the_table():
     noise = FixedNoise(1)
     # One attribute, no records, all records equal, an attribute of one value, and one of 10^4.
     one = release_local_model(np.zeros((1, 5), np.uint16), (3,), plan_of((3,)), noise)
-    assert [m.attributes for m in one.marginals] == [(0,)]
+    assert [m.attributes for m in one] == [(0,)]
     empty = release_local_model(np.zeros((2, 0), np.uint16), (3, 2), plan_of((3, 2)), noise)
-    assert [m.attributes for m in empty.marginals] == [(0,), (1,), (0, 1)]
+    assert [m.attributes for m in empty] == [(0,), (1,), (0, 1)]
     equal = release_local_model(np.ones((3, 90), np.uint16), (2, 2, 2), plan_of((2, 2, 2), 50.0), noise)
-    assert equal.marginals[-1].measurement("").values[1, 1, 1] == pytest.approx(90, abs=10)
+    assert equal[-1].measurement("").values[1, 1, 1] == pytest.approx(90, abs=10)
     wide = release_local_model(np.zeros((2, 50), np.uint16), (1, 10_000), plan_of((1, 10_000)), noise)
-    assert wide.marginals[-1].counts.shape == (1, 10_000)
+    assert wide[-1].counts.shape == (1, 10_000)
     # Nothing but one-way marginals where no pair fits a clique.
     narrow = release_local_model(np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise)
-    assert [m.attributes for m in narrow.marginals] == [(0,), (1,)]
+    assert [m.attributes for m in narrow] == [(0,), (1,)]
 
 
 @pytest.mark.parametrize("units", [2, 5])

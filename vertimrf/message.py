@@ -1,4 +1,4 @@
-"""What a party sends to the server: noisy marginals, its local graph, and sketches. Versioned, checksummed, no pickle."""
+"""What a party sends to the server: noisy marginals and sketches. Versioned, checksummed, no pickle."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class Message:
         private: False when noise was fixed (tests only); the run is then marked as not private.
         count: noisy record count, from the first party only.
         marginals: LocMRF's measured marginals, attributes by their indices in the global schema.
-        edges: local attribute graph, global indices.
         bins: per group of this party, in plan order, and per attribute of it, the map code -> bin [shape=(size,), int64].
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
             Shared keys: per group, the same. Randomised responses: per group [shape=(1, records), uint8].
@@ -47,7 +46,6 @@ class Message:
     private: bool
     count: int | None
     marginals: tuple[LocalMarginal, ...]
-    edges: tuple[tuple[int, int], ...]
     bins: tuple[tuple[npt.NDArray[np.int64], ...], ...]
     sketches: tuple[npt.NDArray[np.uint8], ...]
 
@@ -60,7 +58,6 @@ class Message:
             "reasons": list(plan.reasons),
             "count": self.count,
             "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units} for m in self.marginals],
-            "edges": [list(edge) for edge in self.edges],
         }
         floor = 0
         if isinstance(plan.sketch, ResponsePlan):
@@ -192,9 +189,6 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
         marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma, units))
     _check_marginals(marginals, plan.local[party], len(mine))
-    edges = tuple((int(a), int(b)) for a, b in header["edges"])
-    if not all(a < b and a in mine and b in mine for a, b in edges):
-        raise MessageError("its graph has an edge outside its own attributes.")
     bins = []
     number = itertools.count()
     for index in plan.party_groups(party):
@@ -227,7 +221,6 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         private=bool(header["private"]),
         count=count,
         marginals=tuple(marginals),
-        edges=edges,
         bins=tuple(bins),
         sketches=tuple(sketches),
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from .clock import Clock
 from .encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
 from .errors import MessageError, PlanError, TableError
 from .follow_up import FollowUp
-from .local_model import LocalRelease, release_local_model
+from .local_model import release_local_model
 from .measurement import LocalMarginal
 from .message import Answer, Message
 from .plan import Plan
@@ -34,14 +34,13 @@ class Party:
         name: which party of the plan this is.
         secret: the parties' shared secret, unknown to the server.
         noise: noise source; default the operating system's. Tests may fix it; the message is then marked not private.
-
-    After :meth:`run`, ``seconds`` holds the wall time of LocMRF and LocEnc.
+        clock: told the wall time of LocMRF and LocEnc.
 
     Raises:
         PlanError: the plan has no party of that name.
     """
 
-    def __init__(self, plan: Plan, name: str, secret: Secret, noise: Noise | None = None) -> None:
+    def __init__(self, plan: Plan, name: str, secret: Secret, noise: Noise | None = None, clock: Clock | None = None) -> None:
         if name not in plan.party_names:
             raise PlanError(f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}.")
         self._plan = plan
@@ -49,7 +48,7 @@ class Party:
         self._attributes = plan.schema.party_attributes(name)
         self._secret = secret
         self._noise = noise if noise is not None else SystemNoise()
-        self.seconds: dict[str, float] = {}
+        self._clock = clock if clock is not None else Clock()
 
     def run(self, table: Table, num_threads: int | None = None) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
@@ -70,19 +69,17 @@ class Party:
         if self._index == 0:
             exact = np.array([table.codes.shape[1]], np.int64)
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
-        start = time.perf_counter()
-        sizes = [plan.schema.sizes[i] for i in self._attributes]
-        release = release_local_model(table.codes, sizes, plan.local[self._index], self._noise)
-        bins = self._bins(release)
-        self.seconds["LocMRF"] = time.perf_counter() - start
-        start = time.perf_counter()
+        with self._clock("LocMRF"):
+            sizes = [plan.schema.sizes[i] for i in self._attributes]
+            released = release_local_model(table.codes, sizes, plan.local[self._index], self._noise)
+            bins = self._bins(released)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
         if plan.sketch is not None:
-            key = derive(self._secret, plan.digest(), purpose="sketches")
-            groups = plan.party_groups(self._index)
-            rows = self._group_rows(table, [plan.groups[g] for g in groups], bins)
-            sketches = self._encode(table, groups, rows, plan.sketch, key, num_threads)
-        self.seconds["LocEnc"] = time.perf_counter() - start
+            with self._clock("LocEnc"):
+                key = derive(self._secret, plan.digest(), purpose="sketches")
+                groups = plan.party_groups(self._index)
+                rows = self._group_rows(table, [plan.groups[g] for g in groups], bins)
+                sketches = self._encode(table, groups, rows, plan.sketch, key, num_threads)
         return Message(
             plan_digest=plan.digest(),
             party=self._index,
@@ -90,9 +87,8 @@ class Party:
             count=count,
             marginals=tuple(
                 LocalMarginal(tuple(self._attributes[a] for a in m.attributes), m.counts, m.sigma, m.units)
-                for m in release.marginals
+                for m in released
             ),
-            edges=tuple((self._attributes[a], self._attributes[b]) for a, b in release.edges),
             bins=bins,
             sketches=sketches,
         )
@@ -114,12 +110,11 @@ class Party:
         if follow_up.plan.digest() != self._plan.digest():
             raise MessageError("The follow-up was made for another plan.")
         self._check(table)
-        start = time.perf_counter()
-        groups = follow_up.party_groups(self._index)
-        rows = self._group_rows(table, [follow_up.groups[g] for g in groups], [follow_up.bins[g] for g in groups])
-        key = derive(self._secret, follow_up.digest(), purpose="second sketches")
-        sketches = self._encode(table, groups, rows, follow_up.sketch, key, num_threads)
-        self.seconds["second LocEnc"] = time.perf_counter() - start
+        with self._clock("LocEnc"):
+            groups = follow_up.party_groups(self._index)
+            rows = self._group_rows(table, [follow_up.groups[g] for g in groups], [follow_up.bins[g] for g in groups])
+            key = derive(self._secret, follow_up.digest(), purpose="second sketches")
+            sketches = self._encode(table, groups, rows, follow_up.sketch, key, num_threads)
         return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
 
     def _check(self, table: Table) -> None:
@@ -130,11 +125,11 @@ class Party:
                 f"{', '.join(a.name for a in mine)}."
             )
 
-    def _bins(self, release: LocalRelease) -> tuple[BinMaps, ...]:
+    def _bins(self, released: Sequence[LocalMarginal]) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from what LocMRF has already released."""
         plan = self._plan
         one_way = {
-            self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in release.marginals if len(m.attributes) == 1
+            self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
         }
         return cut_groups(plan.schema, [plan.groups[g] for g in plan.party_groups(self._index)], one_way)
 

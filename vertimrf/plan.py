@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .encode import HIGHEST_CEILING, ScheduledPair, SharedKeyPlan, SketchPlan
-from .errors import PlanError
+from .errors import PlanError, VertiMRFError
 from .files import read_json, write_text
 from .privacy.accountant import calibrate
 from .privacy.accountant import epsilon as composed_epsilon
@@ -29,6 +29,7 @@ from .schedule import (
     RIVAL_TRIPLE,
     Group,
     Schedule,
+    check_groups,
     choose_keys,
     crossing,
     make_schedule,
@@ -39,7 +40,7 @@ from .schedule import (
 )
 from .schema import Schema
 
-__all__ = ["LocalPlan", "Plan", "Shares", "make_plan"]
+__all__ = ["LocalPlan", "Plan", "Shares", "check_target", "make_plan"]
 
 FORMAT = 3
 
@@ -60,6 +61,8 @@ LEAST_UNIT_SIGMA = 4.0
 # Parts of a party's budget for one-way marginals and, where it has to choose its graph, for R-scores.
 ONE_WAY_SHARE = 0.08
 SCORE_SHARE = 0.08
+# Targets that can be planned for.
+LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
 # Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
 FIRST_ROUND = 0.15
 # Bytes of a key in the second round, as a multiple of what they would be over all pairs.
@@ -115,6 +118,16 @@ class LocalPlan:
     largest_clique: int
     free: bool
 
+    def __post_init__(self) -> None:
+        scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
+        whole = (self.units, self.largest_clique)
+        if not all(math.isfinite(scale) and scale >= 0 for scale in scales) or self.one_way_sigma <= 0:
+            raise PlanError(f"A local model's noise must be finite and above 0, not {scales}.")
+        if not all(isinstance(number, int) for number in whole) or self.units < 0 or self.largest_clique < 1:
+            raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
+        if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:
+            raise PlanError(f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}.")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -154,6 +167,18 @@ class Plan:
     message_bytes: int = MESSAGE_BYTES
     second_keys: int = 0
     prior: tuple[LedgerEntry, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.tau < 2 or self.expected_records < 1 or self.second_keys < 0:
+            raise PlanError(
+                f"A plan needs tau of at least 2, at least 1 expected record and no fewer than 0 keys of a second round, not "
+                f"{self.tau}, {self.expected_records} and {self.second_keys}."
+            )
+        if len(self.local) != len(self.schema.parties):
+            raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
+        check_groups(self.schema, self.groups, self.sketch.pairs if isinstance(self.sketch, SketchPlan) else ())
+        if isinstance(self.sketch, SharedKeyPlan | ResponsePlan) and self.sketch.sizes != tuple(g.size for g in self.groups):
+            raise PlanError("The plan's sketches do not fit its groups.")
 
     @property
     def party_names(self) -> tuple[str, ...]:
@@ -296,7 +321,9 @@ class Plan:
                 second_keys=int(data["second_keys"]),
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except VertiMRFError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise PlanError(f"The plan is incomplete or malformed ({error}); make it again with `vertimrf plan`.") from None
         plan._check_target()
         return plan
@@ -455,6 +482,23 @@ def plan_responses(schema: Schema, rho: float) -> tuple[tuple[Group, ...], Respo
     return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
 
 
+def check_target(epsilon: float, delta: float | None) -> None:
+    """Refuse a privacy target that no run can be planned for.
+
+    Raises:
+        PlanError: epsilon or delta out of range.
+    """
+    if not epsilon > 0:
+        raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise PlanError(
+            f"epsilon must lie between {LEAST_EPSILON:g} and {MOST_EPSILON:g}, not {epsilon:g}: less leaves nothing but noise, "
+            "and more protects nobody."
+        )
+    if delta is not None and not 0 < delta < 1:
+        raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
+
+
 def make_plan(
     schema: Schema,
     *,
@@ -495,14 +539,11 @@ def make_plan(
         PlanError: parameters out of range.
         PrivacyError: no noise meets the target.
     """
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
+    check_target(epsilon, delta)
     if expected_records < 1:
         raise PlanError(f"expected_records must be at least 1, not {expected_records}.")
     if delta is None:
         delta = 1.0 / max(expected_records, 2)
-    if not 0 < delta < 1:
-        raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
     if rounds not in (1, 2) or (rounds == 2 and encoder != "paired"):
         raise PlanError(f"There are one or two rounds, not {rounds}, and two only with the paired encoder.")
     if message_bytes < 1000:

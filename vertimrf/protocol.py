@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .clock import Clock
 from .errors import PlanError, SchemaError
 from .follow_up import FollowUp
 from .message import Answer, Message
 from .party import Party
-from .plan import Plan, make_plan
+from .plan import Plan, check_target, make_plan
 from .privacy.events import GaussianEvent
 from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
@@ -97,6 +98,8 @@ def open_tables(
     if schema is None:
         schema = infer_schema(tables, id)
     if split is not None:
+        if len(schema.parties) > 1:
+            raise PlanError(f"The schema names its parties ({', '.join(p for p, _ in schema.parties)}); leave --split out.")
         schema = schema.split(split)
     if len(sources) == 1:
         whole = encode_table(tables[0], id, schema.attributes, names[0])
@@ -150,7 +153,8 @@ def synthesize(
         split: with one table, how many columns each party gets.
         delta: default 1 / expected_records.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place.
-        encoder: "paired", or "published" to reproduce the paper's, whose claim of privacy does not hold.
+        encoder: "paired"; "grr", or "published", whose claim of privacy does not hold, to compare: see
+            :func:`vertimrf.make_plan`.
         claim_as_published: says that you know; without it the published encoder is refused.
         rows: synthetic rows; default the noisy record count.
         seed: of the sampling of synthetic rows only; privacy noise always comes from the operating system.
@@ -164,7 +168,7 @@ def synthesize(
     Raises:
         VertiMRFError: one sentence on what is wrong with the input and how to mend it.
     """
-    _check_target(epsilon, delta)
+    check_target(epsilon, delta)
     say = progress or (lambda _: None)
     say("reading tables")
     start = time.perf_counter()
@@ -223,46 +227,39 @@ def run_protocol(
             )  # fmt: skip
     say = progress or (lambda _: None)
     secret = Secret.new()
-    seconds: dict[str, float] = {"LocMRF": 0.0, "LocEnc": 0.0}
+    clock = Clock()
     sizes: dict[str, int] = {}
     paths = []
     for name, table in zip(plan.party_names, tables, strict=True):
         say(f"party {name}")
-        party = Party(plan, name, secret)
+        party = Party(plan, name, secret, clock=clock)
         message = party.run(table, num_threads)
-        for phase, spent in party.seconds.items():
-            seconds[phase] += spent
         paths.append(Path(folder) / f"{name}.message")
-        sizes[name] = message.save(paths[-1], plan)
-    messages = [Message.load(path, plan) for path in paths]
+        with clock("sending"):
+            sizes[name] = message.save(paths[-1], plan)
+    with clock("receiving"):
+        messages = [Message.load(path, plan) for path in paths]
     server = Server(plan)
     follow_up = None
     answers: list[Answer] = []
     if plan.second_keys:
         say("follow-up")
-        start = time.perf_counter()
-        server.follow_up(messages, num_threads=num_threads).save(Path(folder) / "follow-up.json")
+        with clock("follow-up"):
+            server.follow_up(messages, num_threads=num_threads).save(Path(folder) / "follow-up.json")
         follow_up = FollowUp.load(Path(folder) / "follow-up.json", plan)
-        seconds["follow-up"] = time.perf_counter() - start
         for name, table in zip(plan.party_names, tables, strict=True):
             say(f"party {name}, second round")
-            start = time.perf_counter()
             path = Path(folder) / f"{name}.answer"
-            sizes[name] += Party(plan, name, secret).answer(table, follow_up, num_threads).save(path, follow_up)
-            answers.append(Answer.load(path, follow_up))
-            seconds["LocEnc"] += time.perf_counter() - start
+            answer = Party(plan, name, secret, clock=clock).answer(table, follow_up, num_threads)
+            with clock("sending"):
+                sizes[name] += answer.save(path, follow_up)
+            with clock("receiving"):
+                answers.append(Answer.load(path, follow_up))
     result = server.run(
         messages, follow_up, answers, rows=rows, seed=seed, reduction=reduction, consistency=consistency, progress=progress,
         num_threads=num_threads,
     )  # fmt: skip
-    return Trial(result, sizes, {**seconds, **result.seconds})
-
-
-def _check_target(epsilon: float, delta: float | None) -> None:
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
-    if delta is not None and not 0 < delta < 1:
-        raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    return Trial(result, sizes, {**clock.seconds, **result.seconds})
 
 
 def _count_for_planning(table: Table, epsilon: float) -> tuple[int, LedgerEntry]:

@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 from .binning import choose_bins
 from .encode import ScheduledPair
+from .errors import PlanError
 from .schema import Schema
 
 __all__ = [
     "Group",
     "Schedule",
+    "check_groups",
     "choose_keys",
     "crossing",
     "cut_groups",
@@ -65,6 +67,33 @@ class Group:
     def size(self) -> int:
         """Number of values."""
         return math.prod(self.bins)
+
+
+def check_groups(schema: Schema, groups: Sequence[Group], pairs: Sequence[ScheduledPair]) -> None:
+    """Check a schedule that comes from outside.
+
+    Raises:
+        PlanError: a group that is not one party's, or a pair that does not fit its groups or serves one party twice.
+    """
+    for group in groups:
+        attributes = group.attributes
+        held = {schema.party_of(a) if 0 <= a < len(schema.sizes) else -1 for a in attributes}
+        if len(held) != 1 or -1 in held or list(attributes) != sorted(set(attributes)):
+            raise PlanError(f"The group of attributes {attributes} is not one party's.")
+        if len(group.bins) != len(attributes) or not all(
+            1 <= bins <= schema.sizes[a] for bins, a in zip(group.bins, attributes, strict=False)
+        ):
+            raise PlanError(f"The bins {group.bins} of the group of attributes {attributes} do not fit their domains.")
+    for pair in pairs:
+        if not (isinstance(pair.keys, int) and pair.keys >= 1):
+            raise PlanError(f"The groups {pair.left} and {pair.right} are given {pair.keys} keys; a pair takes a whole number.")
+        if not all(0 <= side < len(groups) for side in (pair.left, pair.right)):
+            raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(groups)}.")
+        left, right = groups[pair.left], groups[pair.right]
+        if schema.party_of(left.attributes[0]) == schema.party_of(right.attributes[0]):
+            raise PlanError("A key serves two groups of one party; it must serve two parties.")
+        if (left.size, right.size) != (pair.left_bins, pair.right_bins):
+            raise PlanError(f"The keys of groups {pair.left} and {pair.right} do not fit their values.")
 
 
 @dataclass(frozen=True, eq=False)

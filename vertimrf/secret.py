@@ -200,12 +200,12 @@ def open_envelope(data: Any, key: OfferKey) -> Secret:
         raise MessageError(f"The envelope for {key.party!r} was altered, or sealed for another offer.") from None
 
 
-def derive(secret: Secret, plan_digest: bytes, *, purpose: str, round: int = 0) -> bytes:
-    """Key material for one purpose of one round of one plan, by HKDF-SHA256 [32 bytes].
+def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
+    """Key material for one purpose under one plan or follow-up, by HKDF-SHA256 [32 bytes].
 
-    Two plans, rounds or purposes never share hashes.
+    Two plans, follow-ups or purposes never share hashes.
     """
-    info = b"vertimrf " + purpose.encode() + b" " + str(round).encode()
+    info = b"vertimrf " + purpose.encode()
     return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(secret.value)
 
 
@@ -245,7 +245,7 @@ def _read(path: str | Path, kind: str) -> dict[str, Any]:
     except ValueError:
         raise MessageError(f"{path} is no {kind}: it is not valid JSON.") from None
     if not isinstance(data, dict) or data.get("kind") != kind:
-        raise MessageError(f"{path} is no {kind}.")
+        raise MessageError(f"{path} is no {kind}; `vertimrf inspect` says what it is.")
     fields = {"secret": ["value"], "offer key": ["value", "party"], "offer": ["public", "party"]}
     if any(name not in data for name in fields[kind]):
         raise MessageError(f"{path} is an incomplete {kind}.")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import model
+from .clock import Clock
 from .consistency import enforce_all
 from .cross_party import cross_party_marginals, scheduled_marginals
 from .encode import SketchPlan
@@ -39,6 +38,9 @@ Progress = Callable[[str], None]
 # needs) that are tried in turn.
 SECOND_CELL_ERRORS = 5.0
 COARSER = (1.0, 1.5, 2.0, 4.0, 8.0)
+# Parties whose records match to less than this part, by so many standard errors, are told.
+MOSTLY = 0.95
+MISMATCH_ERRORS = 6.0
 REDUCTIONS = ("fit", "hisrec", "unisam")
 Floats = npt.NDArray[np.float64]
 
@@ -77,13 +79,12 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """Privacy spent, timings and model size, JSON-able."""
         names = self.plan.schema.names
-        ledger = self.ledger.to_json()
         return {
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
             "private": self.ledger.private,
             "reasons": list(self.ledger.reasons),
-            "ledger": ledger["entries"] if isinstance(ledger, dict) and "entries" in ledger else ledger,
+            "ledger": self.ledger.to_json()["entries"],
             "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
             "rows": int(self.codes.shape[1]),
             "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
@@ -102,27 +103,14 @@ class _View:
         crossing: measurements that span parties.
         initial: the model of the local marginals alone.
         total: estimated record count.
+        warnings: sentences about parties whose records do not match.
     """
 
     local: list[Measurement]
     crossing: list[Measurement]
     initial: model.MarkovRandomField
     total: float
-
-
-class _Clock:
-    """Wall time per phase, summed over the times that a phase runs."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+    warnings: tuple[str, ...]
 
 
 class Server:
@@ -164,14 +152,15 @@ class Server:
             num_threads: threads for the kernels; None leaves the setting as it is.
 
         Raises:
-            MessageError: a party's message is missing, doubled, or of another plan.
+            MessageError: a party's message is missing, doubled, or of another plan; or most of two parties' records do not
+                match.
             PlanError: an unknown reduction.
         """
         plan = self._plan
         if reduction not in REDUCTIONS:
             raise PlanError(f"Unknown reduction {reduction!r}; use one of {', '.join(REDUCTIONS)}.")
         say = progress or (lambda _: None)
-        clock = _Clock()
+        clock = Clock()
         sizes = plan.schema.sizes
         ordered = self._in_order(messages)
         if bool(plan.second_keys) != (follow_up is not None):
@@ -211,7 +200,7 @@ class Server:
         if not (all(message.private for message in ordered) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise")
         attributes = tuple(m.attributes for m in kept)
-        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, warnings, seed)
+        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, (*view.warnings, *warnings), seed)
 
     def follow_up(
         self, messages: Sequence[Message], *, progress: Progress | None = None, num_threads: int | None = None
@@ -231,7 +220,7 @@ class Server:
         if not (plan.second_keys and isinstance(plan.sketch, SketchPlan)):
             raise PlanError("The plan has one round; plan with two for a follow-up.")
         ordered = self._in_order(messages)
-        view = self._first_view(ordered, progress or (lambda _: None), _Clock(), num_threads)
+        view = self._first_view(ordered, progress or (lambda _: None), Clock(), num_threads)
         kept, tree, _ = combine_graphs(plan, view.local, view.crossing, view.total, num_threads)
         pairs, triples = crossing_marginals(plan.schema, 2), crossing_marginals(plan.schema, 3)
         if math.prod(plan.schema.sizes) > plan.tau:
@@ -258,7 +247,7 @@ class Server:
         keys = min(plan.second_keys, max(affordable, len(schedule.pairs)))
         return FollowUp(plan, schedule.groups, bins, schedule.with_keys(keys))
 
-    def _first_view(self, ordered: list[Message], say: Progress, clock: _Clock, num_threads: int | None) -> _View:
+    def _first_view(self, ordered: list[Message], say: Progress, clock: Clock, num_threads: int | None) -> _View:
         """What the first round tells."""
         plan = self._plan
         say("initial model")
@@ -269,7 +258,8 @@ class Server:
         say("cross-party marginals")
         with clock("CarEst"):
             crossing = cross_party_marginals(plan, ordered, initial, total, num_threads=num_threads)
-        return _View(local, crossing, initial, total)
+            warnings = check_matches(plan, crossing, total) if isinstance(plan.sketch, SketchPlan) else ()
+        return _View(local, crossing, initial, total, warnings)
 
     def _answers_in_order(self, follow_up: FollowUp, answers: Sequence[Answer]) -> list[Answer]:
         names = self._plan.party_names
@@ -314,6 +304,38 @@ def _reduced(kept: Sequence[Measurement], view: _View, reduction: str, consisten
     elif reduction == "unisam":
         out = [unisam(m) for m in out]
     return out
+
+
+def check_matches(plan: Plan, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
+    """Warn of parties whose records match only in part: the cells of what sketches estimate sum to the records that two
+    parties have in common.
+
+    Args:
+        plan: the agreed plan.
+        crossing: unbiased estimates of scheduled pairs, each under keys of its own.
+        total: record count.
+
+    Raises:
+        MessageError: fewer than half match.
+    """
+    warnings = []
+    by_parties: dict[tuple[int, ...], list[Measurement]] = {}
+    for m in crossing:
+        by_parties.setdefault(tuple(sorted({plan.schema.party_of(a) for a in m.attributes})), []).append(m)
+    for parties, measured in by_parties.items():
+        precision = [1 / np.square(np.broadcast_to(m.sigma, m.values.shape)).sum() for m in measured]
+        matched = float(np.average([m.values.sum() for m in measured], weights=precision))
+        if matched + MISMATCH_ERRORS / math.sqrt(sum(precision)) > MOSTLY * total:
+            continue
+        names = " and ".join(plan.party_names[p] for p in parties)
+        found = f"Sketches match {max(matched, 0):,.0f} of {total:,.0f} records between {names}"
+        if matched < 0.5 * total:
+            raise MessageError(
+                f"{found}: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
+                "record ids are written differently or are of other people."
+            )
+        warnings.append(f"{found}: the rest have no counterpart; all parties should hold the same ids, written the same way.")
+    return tuple(warnings)
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:

@@ -1,0 +1,5 @@
+"""``python -m vertimrf``."""
+
+from .cli import main
+
+main(prog_name="vertimrf")

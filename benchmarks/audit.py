@@ -223,8 +223,8 @@ def main() -> None:
         one = run()
         audits.append(one)
         print(
-            f"{one.name:<40} {one.claim:>7.3f}  {one.exact:>7.3f}  {one.found:>7.3f}  {one.reach:>7.3f}  {one.delta:.1e}  {one.trials:>6}"
-            f"  {one.seconds:>7.1f}",
+            f"{one.name:<40} {one.claim:>7.3f}  {one.exact:>7.3f}  {one.found:>7.3f}  {one.reach:>7.3f}  {one.delta:.1e}"
+            f"  {one.trials:>6}  {one.seconds:>7.1f}",
             flush=True,
         )
     if options.json_file is not None:

@@ -28,10 +28,10 @@ def distance(paper_data, name, split, epsilon, seed=0):
 @pytest.mark.parametrize(
     ("name", "split", "epsilon", "bar"),
     [
-        # Measured means 0.0050, 0.012 and 0.044, standard deviations 0.0002, 0.0005 and 0.001.
+        # Measured means 0.0050, 0.012, 0.0058 and 0.0457, standard deviations 0.0002, 0.0005, 0.0003 and 0.0014.
         ("nltcs", (8, 8), 0.8, 0.0062),
         ("nltcs", (8, 8), 0.2, 0.0150),
-        ("nltcs", (4, 4, 4, 4), 0.8, 0.015),
+        ("nltcs", (4, 4, 4, 4), 0.8, 0.0075),
         ("adult", (8, 7), 0.8, 0.049),
         # One party: AIM's figures on the joined table, times 1.05; measured 0.0040 and 0.0404.
         ("nltcs", (16,), 0.8, 0.0060),
@@ -44,9 +44,14 @@ def test_three_way_distance_stays_within_its_bar(paper_data, name, split, epsilo
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "split"), [("br2000", (7, 7)), ("fire", (8, 7)), ("nltcs", (1,) * 16)])
-def test_every_data_set_and_a_party_per_attribute_run(paper_data, name, split):
-    assert distance(paper_data, name, split, 0.8) <= 0.15
+@pytest.mark.parametrize(
+    ("name", "split", "bar"),
+    # Measured means 0.0268, 0.034 and 0.0086, standard deviations 0.0005, 0.002 and 0.0003; parties that do not cooperate
+    # have 0.079, 0.256 and 0.25.
+    [("br2000", (7, 7), 0.029), ("fire", (8, 7), 0.045), ("nltcs", (1,) * 16, 0.0105)],
+)
+def test_every_data_set_and_a_party_per_attribute_run(paper_data, name, split, bar):
+    assert distance(paper_data, name, split, 0.8) <= bar
 
 
 @pytest.mark.slow

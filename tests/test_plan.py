@@ -14,7 +14,8 @@ from vertimrf.schema import Attribute, Schema
 
 def plan_with(**options):
     schema = Schema.of({
-        "one": [Attribute.integer("a", 4), Attribute.integer("b", 3)], "two": [Attribute.integer("x", 4), Attribute.integer("y", 2)]
+        "one": [Attribute.integer("a", 4), Attribute.integer("b", 3)],
+        "two": [Attribute.integer("x", 4), Attribute.integer("y", 2)],
     })  # fmt: skip
     return make_plan(schema, epsilon=1.0, expected_records=20_000, nonce="test", **options)
 

@@ -202,7 +202,7 @@ def test_full_scale_covers_the_paper():
     runs = set(itertools.chain(*(experiment(scale) for experiment in EXPERIMENTS.values())))
     assert {run.epsilon for run in runs} == {0.1, 0.2, 0.4, 0.8, 1.6, 3.2}
     assert {run.data for run in runs} == {"nltcs", "adult", "br2000", "fire"}
-    assert {"m=2", "m=4", "m=8", "m=all"} <= {run.split for run in runs}
+    assert {"paper", "m=4", "m=8", "m=all"} <= {run.split for run in runs}
     assert {dict(run.options).get("local_share") for run in runs} >= {i / 10 for i in range(1, 10)}
 
 
@@ -211,14 +211,35 @@ def test_bars_say_whether_they_hold(tmp_path):
     scale = replace(SCALE, data=("nltcs",), small="nltcs")
     for method, tvd3 in (("one-round", 0.006), ("centralized", 0.007)):
         store.add(scale.run("tvd", "nltcs", method, 0.8, 0), {"tvd3": tvd3, "seconds": 9.0, "message_bytes": []}, "abc")
-    rows = {name: holds for name, _, _, holds in report.bars_rows(report.Page(store, scale))}
-    assert list(rows.values()) == [True, False, True]
+    page = report.Page(store, scale)
+    assert [bar.holds for bar in report.bars(page)] == [True, False, True]
+    assert "2 of 3 bars hold" in report.summary(page)
+    assert report.summary(page).count("**no**") == 1
     readme = tmp_path / "README.md"
     readme.write_text("a\n<!-- table: bars -->\nold\n<!-- end: bars -->\nb\n")
     report.put_between(readme, "bars", "new")
     assert readme.read_text() == "a\n<!-- table: bars -->\nnew\n<!-- end: bars -->\nb\n"
     with pytest.raises(ValueError, match="markers"):
         report.put_between(readme, "other", "new")
+
+
+def test_the_readme_is_left_alone_while_runs_are_missing(tmp_path, capsys):
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- table: bars -->\nold\n<!-- end: bars -->\n")
+    where = ["--out", str(tmp_path), "--readme", str(readme), "--report-only"]
+    assert runner.main(["--only", "bars", *where]) == 1
+    assert runner.main(["--only", "tvd", *where]) == 2
+    assert runner.main(["--quick", *where]) == 2
+    assert "old" in readme.read_text()
+    assert "missing" in capsys.readouterr().err
+
+
+def test_few_runs_say_how_many():
+    figures = [{"tvd3": 0.1}, {"tvd3": 0.2}]
+    assert report.spread(figures, "tvd3", 2) == "0.1500 ± 0.0707"
+    assert report.spread(figures, "tvd3", 5) == "0.1500 ± 0.0707 (2)"
+    assert report.spread(figures[:1], "tvd3", 5) == "0.1000 (1)"
+    assert report.spread([], "tvd3", 5) == "–"
 
 
 def test_missing_data_is_one_sentence(tmp_path, capsys):

@@ -242,11 +242,11 @@ def r_score(measurement: Measurement, expected: npt.NDArray[np.float64]) -> floa
     """R-score of a measured marginal, less what noise alone would add (VertiMRF, phase 3; PrivMRF's R-score, debiased).
 
     Args:
-        measurement: a cross-party measurement.
-        expected: what it would count if the parties' attributes were independent [shape of its values].
+        measurement: a measured marginal.
+        expected: what a model says it should count, independent attributes at first [shape of its values].
 
     Returns:
-        Half the L1 distance, in records, between the two, minus its expectation under independence.
+        Half the L1 distance, in records, between the two, minus its expectation where the model is right.
     """
     noise = np.broadcast_to(np.asarray(measurement.sigma), measurement.values.shape)
     return float(0.5 * (np.abs(measurement.values - expected).sum() - np.sqrt(2 / np.pi) * noise.sum()))

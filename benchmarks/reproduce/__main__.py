@@ -30,7 +30,7 @@ def commit() -> str:
     """The checkout that a result was measured with."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+            ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -73,7 +73,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of NAME.csv.gz files")
     parser.add_argument("--out", type=Path, default=Path("reproduce-results"), help="folder of runs.jsonl and runs.csv")
     parser.add_argument("--docs", type=Path, help="folder for experiments.md and its plots")
-    parser.add_argument("--readme", type=Path, help="write the bars between this file's markers")
+    parser.add_argument("--readme", type=Path, help="write a summary of the bars between this file's markers")
     parser.add_argument("--quick", action="store_true", help="one epsilon, one seed, few marginals; NLTCS or generated data")
     parser.add_argument("--only", action="append", choices=sorted(EXPERIMENTS), help="an experiment; repeat for several")
     parser.add_argument("--seeds", type=int, help="default 5, or 1 with --quick")
@@ -113,6 +113,9 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.", file=sys.stderr)
             return 2
     print(f"{total} runs, {total - len(runs)} of them done", flush=True)
+    if options.readme and (options.quick or "bars" not in names):
+        print("--readme takes the full bars: leave --quick out, and --only or have bars among it.", file=sys.stderr)
+        return 2
     failures = [] if options.report_only else work(runs, total, store, options.data)
     options.out.mkdir(parents=True, exist_ok=True)
     report.write_csv(store, options.out / "runs.csv")
@@ -127,8 +130,12 @@ def main(argv: list[str] | None = None) -> int:
     if "bars" in names:
         if options.docs:
             print(report.bars_section(page))
+        missing = len(pending(scale, ["bars"], store)[0])
+        if options.readme and missing:
+            print(f"{options.readme} is left as it is: {missing} runs of the bars are missing.", file=sys.stderr)
+            return 1
         if options.readme:
-            report.put_between(options.readme, "bars", report.bars_section(page))
+            report.put_between(options.readme, "bars", report.summary(page))
     for failure in failures:
         print(f"FAILED {failure}", file=sys.stderr)
     return 1 if failures else 0

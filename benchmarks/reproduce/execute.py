@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import numba
+
 from vertimrf.evaluate import tvd
 
 from .data import PAPER_SPLITS, Dataset, deal, even_counts, load, majority
@@ -55,6 +57,7 @@ def execute(run: Run, folder: Path) -> Result:
         "spent": made.spent,
         "private": made.private,
         "parties": len(split),
+        "threads": numba.get_num_threads(),
         **made.detail,
     }
     if run.metric == "svm":

@@ -177,6 +177,20 @@ class Central:
             return Outcome(codes=np.load(made), server_seconds=time.perf_counter() - start, spent=epsilon)
 
 
+@dataclass(frozen=True)
+class RealRows:
+    """What a classifier learns from the real rows themselves."""
+
+    name: str = "real"
+    title: str = "the real rows (not private)"
+
+    def synthesize(
+        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+    ) -> Outcome:
+        """The rows given; everything else is of no account."""
+        return Outcome(codes=codes, spent=float("inf"), private=False)
+
+
 NO_SKETCHES = Shares(count=COUNT_SHARE, local=1 - COUNT_SHARE, sketches=0.0)
 
 METHODS: dict[str, Method] = {
@@ -192,5 +206,6 @@ METHODS: dict[str, Method] = {
         VertiGAN(),
         VertiMRF("independent-parties", "independent parties, pasted", {"shares": NO_SKETCHES}),
         VertiMRF("independent-attributes", "independent attributes", {"shares": NO_SKETCHES, "local_models": False}),
+        RealRows(),
     )
 }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import quoted
-from .experiments import ABLATIONS, OURS, Scale
+from .experiments import ABLATIONS, OURS, REAL_EPSILON, Scale
 from .methods import METHODS
 from .store import Result, Run, Store
+from .svm import FOLDS
 
 Figures = list[Result]
 
@@ -21,7 +23,7 @@ def write_csv(store: Store, path: Path) -> None:
     """One line per finished run."""
     columns = ["metric", "data", "method", "epsilon", "seed", "split", "options", "fold", "marginals", "tvd3", "tvd4", "tvd5",
                "across3", "misclassification", "seconds", "party_seconds", "server_seconds", "parties", "message_bytes",
-               "spent", "private"]  # fmt: skip
+               "spent", "private", "threads"]  # fmt: skip
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
@@ -62,13 +64,14 @@ def mean(figures: Figures, name: str) -> float:
     return float(np.mean([result[name] for result in figures])) if figures else float("nan")
 
 
-def spread(figures: Figures, name: str) -> str:
-    """Mean ± standard deviation, a dash without runs; few runs say how many."""
+def spread(figures: Figures, name: str, wanted: int) -> str:
+    """Mean ± standard deviation, a dash without runs; fewer runs than wanted say how many."""
     if not figures:
         return "–"
     values = [result[name] for result in figures]
     more = f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4f}{more}"
+    few = f" ({len(values)})" if len(values) < wanted else ""
+    return f"{np.mean(values):.4f}{more}{few}"
 
 
 def title(method: str) -> str:
@@ -77,13 +80,20 @@ def title(method: str) -> str:
 
 def curves_section(page: Page, metric: str, lookup: Callable[[str, str, float], Figures], quotes: bool) -> str:
     """Methods against epsilon, a table per data set; nothing where nothing has been run."""
+    wanted = FOLDS if metric == "misclassification" else page.scale.seeds
     parts = []
     for data in page.scale.data:
         rows = [
-            [title(method)] + [spread(found, metric) for found in all_found]
+            [title(method)] + [spread(found, metric, wanted) for found in all_found]
             for method in page.scale.methods
             if any(all_found := [lookup(data, method, epsilon) for epsilon in page.scale.epsilons])
         ]
+        claims = [lookup(data, "published", epsilon) for epsilon in page.scale.epsilons]
+        if quotes and any(claims):
+            spent = [f"{mean(own, 'spent'):.3g}" if own else "–" for own in claims]
+            rows.append(["(the ε of published sketches, by the ledger)", *spent])
+        if metric == "misclassification" and (found := lookup(data, "real", REAL_EPSILON)):
+            rows.append([title("real")] + [spread(found, metric, wanted)] * len(page.scale.epsilons))
         if quotes and rows:
             for name, values in (("central MST (quoted)", quoted.MST), ("central AIM (quoted)", quoted.AIM)):
                 if any((data, epsilon) in values for epsilon in page.scale.epsilons):
@@ -115,7 +125,7 @@ def parties_section(page: Page) -> str:
         for method in (*OURS, "published", "fo"):
             found = [page.figures(data, method, 0.8, split) for split in page.scale.parties]
             if any(found):
-                rows.append([title(method), *(spread(own, "tvd3") for own in found)])
+                rows.append([title(method), *(spread(own, "tvd3", page.scale.seeds) for own in found)])
         if rows:
             parts.append(f"**{data}**\n\n" + table(["method", *page.scale.parties], rows))
     return "\n\n".join(parts)
@@ -126,7 +136,7 @@ def shares_section(page: Page) -> str:
     for method in (*OURS, "fo"):
         found = [page.figures(page.scale.small, method, 0.8, local_share=share) for share in page.scale.shares]
         if any(found):
-            rows.append([title(method), *(spread(own, "tvd3") for own in found)])
+            rows.append([title(method), *(spread(own, "tvd3", page.scale.seeds) for own in found)])
     return table([f"{page.scale.small}: method \\ θ", *(f"{share:g}" for share in page.scale.shares)], rows) if rows else ""
 
 
@@ -159,7 +169,7 @@ def splits_section(page: Page) -> str:
         found = [page.figures(page.scale.small, method, 0.8, split) for method in methods]
         if any(found):
             paper = [f"{value:.4f} ± {deviation:.3f}" for value, deviation in quoted.PAPER_SPLITS[split]]
-            rows.append([split, *(spread(own, "tvd3") for own in found), *paper])
+            rows.append([split, *(spread(own, "tvd3", page.scale.seeds) for own in found), *paper])
     quotes = ["paper: FM (quoted)", "paper: FO (quoted)", "paper: VertiGAN (quoted)"]
     return table([f"{page.scale.small}, ε = 0.8", *map(title, methods), *quotes], rows) if rows else ""
 
@@ -173,71 +183,130 @@ def ablations_section(page: Page) -> str:
             for label, options in variants:
                 found = [page.figures(data, method, epsilon, **options) for epsilon in page.scale.epsilons]
                 if any(found):
-                    rows.append([f"{title(method)}: {label}", *(spread(own, "tvd3") for own in found)])
+                    rows.append([f"{title(method)}: {label}", *(spread(own, "tvd3", page.scale.seeds) for own in found)])
         if rows:
             parts.append(f"**{name}, {data}**\n\n" + table(["variant \\ ε", *(f"{e:g}" for e in page.scale.epsilons)], rows))
     return "\n\n".join(parts)
 
 
-def bars_rows(page: Page) -> list[tuple[str, float, float, bool]]:
-    """Name, value, bar, and whether it holds; only bars whose runs are there."""
-    rows = []
-    slowest = 0.0
+@dataclass(frozen=True)
+class Bar:
+    """One thing that the library is held to.
 
-    def add(name: str, value: float, bar: float) -> None:
-        if np.isfinite(value) and np.isfinite(bar):
-            rows.append((name, value, bar, bool(value <= bar)))
+    Attributes:
+        name: what is measured.
+        epsilon: at which.
+        value: mean over runs, or a ratio of means.
+        bar: at most so much.
+        runs: how many there were of the measured method.
+        deviation: standard deviation over them, on the scale of ``value``.
+    """
+
+    name: str
+    epsilon: float
+    value: float
+    bar: float
+    runs: int
+    deviation: float
+
+    @property
+    def holds(self) -> bool:
+        return self.value <= self.bar
+
+
+def bars(page: Page) -> list[Bar]:
+    """All bars whose runs are there."""
+    out = []
+    every: Figures = []
+
+    def add(name: str, epsilon: float, found: Figures, metric: str, bar: float, over: float = 1.0) -> None:
+        if found and np.isfinite(bar) and np.isfinite(over):
+            values = [result[metric] for result in found]
+            deviation = float(np.std(values, ddof=1)) / over if len(values) > 1 else float("nan")
+            out.append(Bar(name, epsilon, float(np.mean(values)) / over, bar, len(values), deviation))
 
     for (data, epsilon), bar in quoted.BARS.items():
         for method in OURS:
             found = page.figures(data, method, epsilon)
-            add(f"{data}, ε = {epsilon:g}: {title(method)}, 3-way TVD", mean(found, "tvd3"), bar)
-            slowest = max([slowest, *(own["seconds"] for own in found)])
+            every += found
+            add(f"{data}: {title(method)}", epsilon, found, "tvd3", bar)
         central = page.figures(data, "centralized", epsilon)
-        add(f"{data}, ε = {epsilon:g}: Centralized, 3-way TVD against AIM × {quoted.CENTRAL_OVER_AIM:g}",
-            mean(central, "tvd3"), quoted.AIM[data, epsilon] * quoted.CENTRAL_OVER_AIM)  # fmt: skip
+        every += central
+        name = f"{data}: Centralized, against AIM × {quoted.CENTRAL_OVER_AIM:g}"
+        add(name, epsilon, central, "tvd3", quoted.AIM[data, epsilon] * quoted.CENTRAL_OVER_AIM)
     for epsilon, part in quoted.FIRE_BARS.items():
         alone = mean(page.figures("fire", "independent-parties", epsilon), "across3")
         for method in OURS:
             found = page.figures("fire", method, epsilon)
-            add(f"fire, ε = {epsilon:g}: {title(method)}, 3-way TVD across parties over independent parties'",
-                mean(found, "across3") / alone, part)  # fmt: skip
-            slowest = max([slowest, *(own["seconds"] for own in found)])
+            every += found
+            add(f"fire, across parties, over independent parties': {title(method)}", epsilon, found, "across3", part, alone)
     for data in ("adult", "nltcs"):
         central = mean(page.folds(data, "centralized", 0.8), "misclassification")
         for method in OURS:
-            wrong = mean(page.folds(data, method, 0.8), "misclassification")
-            add(f"{data}, ε = 0.8: {title(method)}, SVM misclassification against Centralized + 0.02", wrong,
-                central + quoted.SVM_POINTS)  # fmt: skip
+            name = f"{data}: {title(method)}, SVM misclassification against Centralized + {quoted.SVM_POINTS:g}"
+            add(name, 0.8, page.folds(data, method, 0.8), "misclassification", central + quoted.SVM_POINTS)
     for method in OURS:
         two = mean(page.figures("nltcs", method, 0.8), "tvd3")
-        every = mean(page.figures("nltcs", method, 0.8, "m=all"), "tvd3")
-        add(f"nltcs, ε = 0.8: {title(method)}, 3-way TVD of 16 parties over that of two", every / two, quoted.ALL_OVER_TWO)
-    if slowest:
-        add("slowest run of the table, seconds", slowest, quoted.CELL_SECONDS)
-    return rows
+        found = page.figures("nltcs", method, 0.8, "m=all")
+        every += found
+        add(f"nltcs: {title(method)}, 16 parties over two", 0.8, found, "tvd3", quoted.ALL_OVER_TWO, two)
+    if every:
+        slowest = max(result["seconds"] for result in every)
+        out.append(Bar("slowest of these runs, seconds", float("nan"), slowest, quoted.CELL_SECONDS, len(every), float("nan")))
+    return out
 
 
 def bars_section(page: Page) -> str:
-    rows = [[name, f"{value:.4g}", f"{bar:.4g}", "yes" if holds else "**no**"] for name, value, bar, holds in bars_rows(page)]
-    return table(["bar", "measured", "at most", "holds"], rows) if rows else ""
+    rows = [
+        [
+            bar.name, f"{bar.epsilon:g}" if bar.epsilon == bar.epsilon else "", f"{bar.value:.4g}",
+            f"{bar.deviation:.2g}" if bar.deviation == bar.deviation else "–", str(bar.runs), f"{bar.bar:.4g}",
+            "yes" if bar.holds else "**no**",
+        ]
+        for bar in bars(page)
+    ]  # fmt: skip
+    return table(["bar", "ε", "measured", "s.d.", "runs", "at most", "holds"], rows) if rows else ""
+
+
+def summary(page: Page) -> str:
+    """The bars for a reader in a hurry: one row per thing, a column per epsilon."""
+    found = bars(page)
+    epsilons = sorted({bar.epsilon for bar in found if bar.epsilon == bar.epsilon})
+    rows: dict[str, dict[float, str]] = {}
+    for bar in found:
+        if bar.epsilon == bar.epsilon:
+            no = "" if bar.holds else " **no**"
+            rows.setdefault(bar.name, {})[bar.epsilon] = f"{bar.value:.3g} (≤ {bar.bar:.3g}{no})"
+    head = ["3-way TVD, mean (bar)", *(f"ε = {epsilon:g}" for epsilon in epsilons)]
+    cells = [[name, *(row.get(epsilon, "") for epsilon in epsilons)] for name, row in rows.items()]
+    held = sum(bar.holds for bar in found)
+    seconds = f"; the slowest run took {found[-1].value:.0f} s" if found else ""
+    return table(head, cells) + f"\n\n{held} of {len(found)} bars hold{seconds}."
 
 
 SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
-    "bars": ("Bars", "Mean over seeds, δ = 1/n, two parties, as many synthetic rows as records.", bars_section),
+    "bars": ("Bars", "What the library is held to: means over seeds (SVM: folds) of 3-way TVD unless a line says otherwise; δ = "
+             "1/n, two parties, as many synthetic rows as records.", bars_section),
     "tvd": ("Total variation distance against ε", "Mean ± standard deviation over seeds. The paper's figures are curves "
-            "without numbers; MST and AIM hold all data in one place and are quoted.", tvd_section),
+            "without numbers; MST and AIM hold all data in one place, and are quoted where they have not been run. Rows are made "
+            "from a model by rounding its counts, not by independent draws, so a good model's rows can be nearer to the truth "
+            "than as many rows drawn from it.", tvd_section),
     "svm": ("SVM misclassification", "Mean ± standard deviation over five folds; linear SVM on one-hot attributes, trained on "
             "synthetic rows made from the other four fifths. Labels: adult `income`, br2000 `a00`, fire `priority` (its most "
             "frequent value, or another); nltcs: mean over all 16 attributes.", svm_section),
-    "parties": ("Number of parties", "3-way TVD, ε = 0.8.", parties_section),
+    "parties": ("Number of parties", "3-way TVD, ε = 0.8. Columns are dealt to m parties evenly and in order; m=all "
+                "is a party per attribute.", parties_section),
     "shares": ("Budget share of LocMRF", "3-way TVD, ε = 0.8; θ is the local models' part of all but the record count.",
                shares_section),
-    "costs": ("Communication and computation per role", "Medians over seeds on this machine, threads as they come. VertiGAN's "
-              "gradients for the server's batches are counted.", costs_section),
+    "costs": ("Communication and computation per role", "Medians over seeds, on a machine of two cores; planning, writing and "
+              "reading of messages included. VertiGAN's gradients for the server's batches are counted.", costs_section),
     "splits": ("Attribute splits by importance and by correlation", "3-way TVD; splits as VertiBench defines them (drawn per "
-               "seed).", splits_section),
-    "ablations": ("Ablations", "3-way TVD.", ablations_section),
+               "seed): importance=α deals attributes by Dirichlet(α) shares, the more even the larger α; correlation=β runs from "
+               "0, correlated attributes together, to 1, correlated attributes apart.", splits_section),
+    "ablations": ("Ablations", "3-way TVD. locmrf: local models against one-way marginals alone. recovery: what becomes of "
+                  "cross-party marginals measured in bins; HisRec spreads a bin's count over its values in proportion to "
+                  "one-way marginals, UniSam evenly, and a fit to the bins does the first implicitly. consistency: the paper's "
+                  "averaging of what several marginals say of one, before the fit.", ablations_section),
 }  # fmt: skip
 
 
@@ -246,10 +315,11 @@ def markdown(store: Store, scale: Scale, images: Sequence[str]) -> str:
     page = Page(store, scale)
     parts = [
         "# The paper's experiments, and beyond them",
-        f"Written by `python -m benchmarks.reproduce`: up to {scale.seeds} seed{'s' if scale.seeds > 1 else ''}, "
-        f"{scale.marginals} marginals per way; a dash is a run that has not been made. Published sketches are marked *claim "
-        "only*: their ε is what the paper claims, and does not hold. FO's ε is about replacing one record. Every other line "
-        "is about adding or removing one."
+        "Written by `python -m benchmarks.reproduce` ([how](reproducing.md)): "
+        f"{scale.seeds} seed{'s' if scale.seeds > 1 else ''}, and where a figure is followed by a number in brackets, so many; "
+        f"{scale.marginals} marginals per way; a dash is a run that has not been made. FO is randomised response per attribute. "
+        "Published sketches are marked *claim only*: their ε is what the paper claims, and does not hold. FO's ε is about "
+        "replacing one record. Every other line is about adding or removing one."
         + (f" Library at {', '.join(sorted(store.commits))}." if store.commits else ""),
     ]
     for name, (heading, note, section) in SECTIONS.items():

@@ -142,7 +142,7 @@ class SketchEvent:
     Under one key a record touches ``attributes_per_key`` sketches with the same level. With m the lowest of the touched
     sketches' levels and s how many lie at m, the likelihood ratio present / absent is F(m-1) + f(m) (G(m)/g(m))^s, with F, f
     the law of one level and G, g that of max(floor, phantoms), both clipped. With no other record present this is exact, and
-    any other table is a function of it (post-processing); see the README for why d attributes per key compose so badly.
+    any other table is a function of it (post-processing).
 
     Attributes:
         phantoms: phantom records per sketch.

@@ -1,9 +1,12 @@
 """VertiGAN: a GAN over vertically partitioned data (Jiang et al., 2023), as the VertiMRF paper describes it (section 6).
 
 The server trains one generator with a trunk and one head per party; every party trains a discriminator of its own columns by
-DP-SGD. In each step a party samples its records (Poisson), clips the gradient of each, adds Gaussian noise, and adds the gradient
-on generated rows, which no record touches. It then sends the gradient of the generator's loss by its part of the generated batch;
-the server carries all parties' through the generator. What a party sends depends on records through the noisy discriminator only.
+DP-SGD. In each step a party samples its records (Poisson), clips the gradient of each, adds Gaussian noise, and subtracts it from
+that on generated rows, which no record touches. These are clipped in the same way: were they not, the gradient would not vanish
+where both are alike, and the discriminator would lead the generator elsewhere. The party then sends the gradient of the
+generator's loss by its part of the generated batch; the server carries all parties' through the generator. What a party sends
+depends on records through the noisy discriminator only. No discriminator sees columns of two parties: how these go together in
+the generated rows comes from the shared trunk, and not from the records.
 
 A record takes part at every party: m parties of T steps each compose as m * T steps of the sampled Gaussian mechanism, and the
 noise is calibrated for that by opacus' RDP accountant (add/remove one record). Needs the extra `vertigan` (torch, opacus).
@@ -11,6 +14,7 @@ noise is calibrated for that by opacus' RDP accountant (add/remove one record). 
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import time
@@ -41,26 +45,29 @@ class Training:
     """Sizes and steps.
 
     Attributes:
-        steps: of the generator.
-        batch: expected records of a discriminator step, and generated rows.
+        steps: of the generator, and of every discriminator.
+        batch: expected records of a discriminator step (all, where there are fewer), and generated rows.
         latent: dimensions of the generator's noise.
         hidden: width of the trunk, and of the discriminators.
-        critic: discriminator steps per generator step.
-        clip: limit on the norm of a record's gradient.
-        weight: limit on the discriminators' parameters (Wasserstein GAN).
-        rate: of learning (Adam).
-        temperature: of the Gumbel softmax that makes one-hot columns differentiable.
+        clip: limit on the norm of a row's gradient.
+        decay: of the discriminators' parameters. It bounds them, in place of a limit on each weight (Wasserstein GAN), and lets a
+            discriminator forget: without it, the two sides circle each other rather than settle.
+        critic_rate: of the discriminators' learning: plain steps, for Adam would scale noise up to the size of a signal.
+        rate: of the generator's learning (Adam).
+        temperature: of the Gumbel softmax whose gradient stands in for that of drawing a code.
+        average: share that the averaged generator keeps in a step; it draws the rows.
     """
 
-    steps: int = 1000
-    batch: int = 256
-    latent: int = 64
-    hidden: int = 128
-    critic: int = 2
+    steps: int = 500
+    batch: int = 1024
+    latent: int = 32
+    hidden: int = 64
     clip: float = 1.0
-    weight: float = 0.05
-    rate: float = 1e-3
+    decay: float = 0.1
+    critic_rate: float = 1.0
+    rate: float = 3e-3
     temperature: float = 1.0
+    average: float = 0.98
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,52 +109,49 @@ class Party:
         self.sigma = sigma
         self.codes = torch.from_numpy(codes.astype(np.int64))
         width = sum(sizes)
-        network = nn.Sequential(nn.Linear(width, training.hidden), nn.LeakyReLU(0.2), nn.Linear(training.hidden, 1))
+        # An output bias would cancel in the difference of the two sides, but take up part of every row's clipped gradient.
+        output = nn.Linear(training.hidden, 1, bias=False)
+        network = nn.Sequential(nn.Linear(width, training.hidden), nn.LeakyReLU(0.2), output)
         self.discriminator: Any = GradSampleModule(network)
-        self.optimizer = torch.optim.Adam(self.discriminator.parameters(), lr=training.rate, betas=(0.5, 0.9))
+        self.optimizer = torch.optim.SGD(self.discriminator.parameters(), lr=training.critic_rate, weight_decay=training.decay)
         # Which records take part, and the noise on them, come from the operating system: a seed must not repeat them.
         self.private = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.seconds = 0.0
 
     def learn(self, fake: torch.Tensor) -> None:
-        """One DP-SGD step on sampled records, and a plain one on generated rows."""
+        """One step that lowers the output on generated rows and raises that on sampled records, by DP-SGD."""
         start = time.perf_counter()
         n, training = self.codes.shape[1], self.training
-        drawn = torch.nonzero(torch.rand(n, generator=self.private) < training.batch / n).squeeze(1)
-        sums = self.clipped_sums(drawn)
-        self.optimizer.zero_grad()
-        self.discriminator.zero_grad()
-        self.discriminator.disable_hooks()
-        self.discriminator(fake).mean().backward()
-        self.discriminator.enable_hooks()
-        for parameter, total in zip(self.discriminator.parameters(), sums, strict=True):
-            noise = torch.normal(0.0, self.sigma * training.clip, total.shape, generator=self.private)
-            parameter.grad = parameter.grad + (total + noise) / training.batch
+        expected = min(training.batch, n)
+        drawn = torch.nonzero(torch.rand(n, generator=self.private) < expected / n).squeeze(1)
+        pairs = zip(self.clipped_sums(drawn), self.row_sums(fake), strict=True)
+        for parameter, (real, made) in zip(self.discriminator.parameters(), pairs, strict=True):
+            noise = torch.normal(0.0, self.sigma * training.clip, real.shape, generator=self.private)
+            parameter.grad = made / len(fake) - (real + noise) / expected
         self.optimizer.step()
-        with torch.no_grad():
-            for parameter in self.discriminator.parameters():
-                parameter.clamp_(-training.weight, training.weight)
         self.seconds += time.perf_counter() - start
 
     def clipped_sums(self, drawn: torch.Tensor) -> list[torch.Tensor]:
-        """Sum over the drawn records of the clipped gradients of the loss on real rows, one tensor per parameter."""
+        """Sum over the drawn records of the clipped gradients of the output, one tensor per parameter."""
+        columns = zip(self.codes, self.sizes, strict=True)
+        return self.row_sums(torch.cat([nn.functional.one_hot(row[drawn], size).float() for row, size in columns], dim=1))
+
+    def row_sums(self, rows: torch.Tensor) -> list[torch.Tensor]:
+        """The same over rows of one-hot columns, real or generated."""
         parameters = list(self.discriminator.parameters())
-        if not len(drawn):
+        if not len(rows):
             return [torch.zeros_like(parameter) for parameter in parameters]
         self.discriminator.zero_grad()
-        real = torch.cat(
-            [nn.functional.one_hot(row[drawn], size).float() for row, size in zip(self.codes, self.sizes, strict=True)], dim=1
-        )
-        # grad_sample is each record's own gradient under this sum.
-        (-self.discriminator(real)).sum().backward()
-        own = [parameter.grad_sample.detach() * self._loss_scale(len(drawn)) for parameter in parameters]
+        # grad_sample is each row's own gradient under this sum.
+        self.discriminator(rows).sum().backward()
+        own = [parameter.grad_sample.detach() * self._loss_scale(len(rows)) for parameter in parameters]
         norms = torch.sqrt(sum((grad.flatten(1) ** 2).sum(1) for grad in own))
         factors = (self.training.clip / norms.clamp(min=1e-12)).clamp(max=1.0)
         return [torch.einsum("i,i...->...", factors, grad) for grad in own]
 
-    def _loss_scale(self, records: int) -> float:
+    def _loss_scale(self, rows: int) -> float:
         """What undoes the wrapper's scaling, which takes losses for means unless told otherwise."""
-        return 1.0 / records if self.discriminator.loss_reduction == "mean" else 1.0
+        return 1.0 / rows if self.discriminator.loss_reduction == "mean" else 1.0
 
     def gradient(self, fake: torch.Tensor) -> torch.Tensor:
         """Gradient of the generator's loss by this party's generated columns."""
@@ -161,9 +165,12 @@ class Party:
 
 
 def one_hot(logits: torch.Tensor, sizes: Sequence[int], temperature: float) -> torch.Tensor:
-    """Nearly one-hot columns, differentiable."""
+    """One-hot columns, with the gradient of nearly one-hot ones.
+
+    Records are one-hot: a discriminator that saw softer columns would tell them by that, and not by their codes.
+    """
     parts = torch.split(logits, list(sizes), dim=1)
-    return torch.cat([nn.functional.gumbel_softmax(part, tau=temperature, dim=1) for part in parts], dim=1)
+    return torch.cat([nn.functional.gumbel_softmax(part, tau=temperature, hard=True, dim=1) for part in parts], dim=1)
 
 
 def train(
@@ -204,7 +211,7 @@ def _train(
     start = time.perf_counter()
     torch.manual_seed(seed)
     n = codes.shape[1]
-    rate, composed = min(training.batch / n, 1.0), training.steps * training.critic * len(split)
+    rate, composed = min(training.batch / n, 1.0), training.steps * len(split)
     sigma = get_noise_multiplier(
         target_epsilon=epsilon, target_delta=delta, sample_rate=rate, steps=composed, accountant="rdp",
         epsilon_tolerance=epsilon / 1000,
@@ -214,27 +221,32 @@ def _train(
     held = [[sizes[a] for a in own] for own in split]
     parties = [Party(codes[list(own)], mine, training, sigma) for own, mine in zip(split, held, strict=True)]
     generator = Generator(training, [sum(mine) for mine in held])
-    optimizer = torch.optim.Adam(generator.parameters(), lr=training.rate, betas=(0.5, 0.9))
+    optimizer = torch.optim.Adam(generator.parameters(), lr=training.rate, betas=(0.5, 0.999))
+    averaged = copy.deepcopy(generator)
 
     def generate(rows: int) -> list[torch.Tensor]:
         logits = generator(torch.randn(rows, training.latent))
         return [one_hot(part, mine, training.temperature) for part, mine in zip(logits, held, strict=True)]
 
-    for _ in range(training.steps):
-        for _ in range(training.critic):
-            with torch.no_grad():
-                shown = generate(training.batch)
-            for party, fake in zip(parties, shown, strict=True):
-                party.learn(fake)
+    for step in range(training.steps):
+        with torch.no_grad():
+            shown = generate(training.batch)
+        for party, fake in zip(parties, shown, strict=True):
+            party.learn(fake)
         fakes = generate(training.batch)
         gradients = [party.gradient(fake) for party, fake in zip(parties, fakes, strict=True)]
         optimizer.zero_grad()
         torch.autograd.backward(fakes, gradients)
         optimizer.step()
+        with torch.no_grad():
+            # Early on a plain mean, which the first, untrained parameters soon leave.
+            share = max(1 - training.average, 1 / (1 + step))
+            for mean, parameter in zip(averaged.parameters(), generator.parameters(), strict=True):
+                mean.lerp_(parameter, share)
 
     made = np.empty(codes.shape, np.uint16)
     with torch.no_grad():
-        for own, mine, logits in zip(split, held, generator(torch.randn(n, training.latent)), strict=True):
+        for own, mine, logits in zip(split, held, averaged(torch.randn(n, training.latent)), strict=True):
             for attribute, part in zip(own, torch.split(logits, mine, dim=1), strict=True):
                 made[attribute] = torch.distributions.Categorical(logits=part).sample().numpy().astype(np.uint16)
     spent = accountant.get_epsilon(delta)

@@ -9,8 +9,8 @@ import pytest
 
 from vertimrf.clock import Clock
 from vertimrf.cross_party import bin_table, cross_party_marginals, predicted_marginals
-from vertimrf.encode import SketchPlan
-from vertimrf.errors import MessageError, PlanError
+from vertimrf.encode import ScheduledPair, SketchPlan
+from vertimrf.errors import MessageError, PlanError, PrivacyError
 from vertimrf.follow_up import FollowUp
 from vertimrf.message import Answer
 from vertimrf.party import Party
@@ -120,6 +120,31 @@ def test_a_follow_up_that_costs_more_than_agreed_is_refused(plan, follow_up):
     data["pairs"][0]["keys"] += plan.second_keys
     with pytest.raises(MessageError, match="more privacy"):
         FollowUp.from_json(data, plan)
+
+
+def test_a_follow_up_of_gigabytes_is_refused():
+    schema = Schema.of({"a": [Attribute.integer("wide", 10_000)], "b": [Attribute.integer("x", 3)]})
+    plan = make_plan(schema, epsilon=1.0, expected_records=10_000, nonce="wide", rounds=2)
+    groups = (Group((0,), (10_000,)), Group((1,), (3,)))
+    bins = ((np.arange(10_000),), (np.arange(3),))
+    with pytest.raises(MessageError, match="bytes"):
+        FollowUp(plan, groups, bins, (ScheduledPair(0, 1, plan.second_keys, 10_000, 3),))
+    assert FollowUp(plan, groups, bins, (ScheduledPair(0, 1, 100, 10_000, 3),)).message_size(0) < 10**6
+
+
+def test_two_rounds_need_keys_for_every_pair():
+    with pytest.raises(PlanError, match="without any"):
+        plan_of(keys=3)
+
+
+def test_a_party_publishes_once(plan, follow_up, secret):
+    table = tables_of()[0]
+    party = Party(plan, plan.party_names[0], secret)
+    party.run(table)
+    party.answer(table, follow_up)
+    for again in (lambda: party.run(table), lambda: party.answer(table, follow_up)):
+        with pytest.raises(PrivacyError, match="already"):
+            again()
 
 
 def test_a_key_serves_two_parties(plan, follow_up):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import json
 
+import numpy as np
 import pytest
 
 from vertimrf.errors import PlanError, VertiMRFError
 from vertimrf.plan import Plan, make_plan
+from vertimrf.protocol import _count_for_planning
 from vertimrf.schema import Attribute, Schema
+from vertimrf.table import Table
 
 
 def plan_with(**options):
@@ -33,6 +36,18 @@ def test_a_plan_is_read_back(options):
     assert back.digest() == plan.digest()
 
 
+@pytest.mark.parametrize(("records", "delta"), [(1, 1e-3), (500, 1e-3), (40_000, 1 / 40_000)])
+def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
+    schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
+    assert make_plan(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta == delta
+
+
+def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
+    table = Table((Attribute.integer("a", 2),), np.arange(3, dtype=np.uint64), np.zeros((1, 3), np.uint16))
+    for _ in range(20):
+        assert _count_for_planning(table, 0.01)[0] >= 5000
+
+
 def edit(content, *path, value):
     """A copy with one entry replaced."""
     edited = copy.deepcopy(content)
@@ -50,6 +65,8 @@ def edit(content, *path, value):
         (("expected_records",), -1),
         (("second_keys",), -5),
         (("epsilon",), "x"),
+        (("epsilon",), float("nan")),
+        (("delta",), float("nan")),
         (("epsilon",), 0.5),
         (("count_sigma",), 0),
         (("local", 0, "largest_clique"), 0),

@@ -106,7 +106,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--schema", help="Public domains; inferred from the data when absent (for trials: not private).")
 @click.option("--split", help="With one TABLE: how many columns each party gets, for example 8,7.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
-@click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
+@click.option("--delta", type=float, help="Privacy target; default 1 / expected records, at most 0.001.")
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
 @click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
@@ -231,7 +231,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @main.command()
 @click.option("--schema", "schema_file", required=True, help="Schema with its parties.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
-@click.option("--delta", type=float, help="Privacy target; default 1 / expected records.")
+@click.option("--delta", type=float, help="Privacy target; default 1 / expected records, at most 0.001.")
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
 @click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
@@ -283,6 +283,7 @@ def plan(
     made.save(out)
     _say_so(made, out)
     click.echo(made.summary())
+    click.echo(f"  Fingerprint {made.fingerprint}: all parties must follow this plan; compare it by phone.")
     _print_errors(made, errors)
     click.echo(made.ledger().table())
 
@@ -449,7 +450,7 @@ def party(
     records = _read_records(table, id_column, agreed, name)
     size = who.run(records, threads).save(out, agreed)
     _say_so(agreed, out)
-    click.echo(f"{out} written, {size:,} bytes.")
+    click.echo(f"{out} written, {size:,} bytes, for the plan {agreed.fingerprint}.")
 
 
 @main.command("follow-up")
@@ -467,7 +468,10 @@ def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out:
     agreed = Plan.load(plan_file)
     asked = Server(agreed).follow_up([Message.load(path, agreed) for path in messages], num_threads=threads)
     asked.save(out)
-    click.echo(f"{out} written: {len(asked.pairs)} marginals under {sum(pair.keys for pair in asked.pairs):,} keys.")
+    click.echo(
+        f"{out} written: {len(asked.pairs)} marginals under {sum(pair.keys for pair in asked.pairs):,} keys; "
+        f"fingerprint {asked.fingerprint}."
+    )
 
 
 @main.command()
@@ -503,7 +507,7 @@ def answer(
     who = Party(agreed, name, Secret.load(secret_file))
     records = _read_records(table, id_column, agreed, name)
     size = who.answer(records, asked, threads).save(out, asked)
-    click.echo(f"{out} written, {size:,} bytes.")
+    click.echo(f"{out} written, {size:,} bytes, to the follow-up {asked.fingerprint}: all parties must have answered this one.")
 
 
 @main.command()

@@ -86,7 +86,7 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
             offset = end
         if offset != len(data) - DIGEST or not isinstance(header, dict):
             raise ValueError("its length does not match its header")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise MessageError(f"{where} is malformed ({error}).") from None
     return kind, header, arrays
 

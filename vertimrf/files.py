@@ -62,5 +62,5 @@ def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError
         return json.loads(Path(path).read_text())
     except OSError as failure:
         raise error(f"Cannot read the {what} {path}: {failure.strerror}.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise error(f"{path} is not a {what}: it is not valid JSON.") from None

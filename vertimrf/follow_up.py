@@ -1,7 +1,8 @@
 """The second round: what the server asks the parties once it has seen the first round's messages.
 
 Everything in it is computed from messages, so it is as public as they are, and what it asks for was paid for by the plan: any
-keys that it does not use are not spent. A party answers one follow-up per plan.
+keys that it does not use are not spent. A party answers one follow-up per plan, and all parties the same one: a server that sent
+each pair of parties another one could spend the keys several times over.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import numpy.typing as npt
 from .encode import ScheduledPair, SketchPlan
 from .errors import MessageError, PlanError
 from .files import read_json, write_text
-from .plan import Plan
-from .schedule import Group, check_groups, party_groups, sketch_bytes, sketch_shapes
+from .plan import Plan, grouped
+from .schedule import MESSAGE_BYTES, Group, check_groups, party_groups, sketch_bytes, sketch_shapes
 
 __all__ = ["FollowUp"]
 
@@ -60,8 +61,17 @@ class FollowUp:
             raise MessageError(f"The follow-up is not one that a party can answer: {error}") from None
         for group, maps in zip(self.groups, self.bins, strict=True):
             for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
-                if len(mapping) != schema.sizes[attribute] or mapping.min() < 0 or mapping.max() >= count:
+                if mapping.ndim != 1 or len(mapping) != schema.sizes[attribute] or mapping.min() < 0 or mapping.max() >= count:
                     raise MessageError(f"The follow-up's bins of attribute {attribute} do not fit its domain.")
+
+        most = max(2 * self.plan.message_bytes, MESSAGE_BYTES)
+        if (asked := max(self.message_size(party) for party in range(len(self.plan.local)))) > most:
+            raise MessageError(f"The follow-up asks a party for {asked:,} bytes, more than {most:,}; no party should answer it.")
+
+    @property
+    def fingerprint(self) -> str:
+        """Four groups of four hexadecimal digits of the digest, for people to compare."""
+        return grouped(self.digest())
 
     @property
     def sketch(self) -> SketchPlan:

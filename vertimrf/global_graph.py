@@ -22,6 +22,8 @@ __all__ = ["combine_graphs"]
 # A marginal's misfit counts for less by a power of its cells: wide ones fill the cliques that others then lack. How much less is
 # tried out.
 CELL_PRICES = (0.0, 0.2, 0.4)
+# With more marginals than so many, the middle one alone is.
+MANY_MARGINALS = 600
 # Marginals added between two fits, per attribute; and how many of the worst fitted are compared anew for each of them, since
 # some will find no room.
 ADDED_PER_ATTRIBUTE = 0.6
@@ -66,7 +68,8 @@ def combine_graphs(
     else:
         independent = model.fit(sizes, one_way, total, num_threads=num_threads)
         scores = np.array([_misfit(m, independent) for m in larger])
-        grown = [_grown(plan, one_way, larger, scores, independent, price, num_threads) for price in CELL_PRICES]
+        prices = CELL_PRICES if len(larger) <= MANY_MARGINALS else CELL_PRICES[1:2]
+        grown = [_grown(plan, one_way, larger, scores, independent, price, num_threads) for price in prices]
         tree = min(grown, key=lambda one: one[0])[1]
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     warnings = []

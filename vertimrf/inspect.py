@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from . import container
-from .errors import MessageError
-from .plan import Plan
+from .errors import MessageError, VertiMRFError
+from .plan import Plan, grouped
 from .privacy.ledger import Ledger
 from .schema import Schema
 from .secret import Offer, OfferKey, Secret
@@ -29,23 +29,32 @@ def describe(path: str | Path) -> str:
     if path.suffix == ".toml":
         return _schema(Schema.load(path))
     try:
-        content = json.loads(data)
-    except ValueError:
+        return _content(json.loads(data), path)
+    except VertiMRFError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise MessageError(
             f"{path} is no file of this library: neither a plan, message, model, schema, report nor secret."
         ) from None
-    if isinstance(content, dict) and "local" in content and "schema" in content:
+
+
+def _content(content: Any, path: Path) -> str:
+    """Files of JSON."""
+    if not isinstance(content, dict):
+        raise TypeError
+    if "local" in content and "schema" in content:
         plan = Plan.from_json(content)
-        return f"A plan, digest {plan.digest().hex()[:16]}.\n{plan.summary()}\n{plan.ledger().table()}"
-    if isinstance(content, dict) and "follow_up" in content:
+        return f"A plan, fingerprint {plan.fingerprint}.\n{plan.summary()}\n{plan.ledger().table()}"
+    if "follow_up" in content:
         pairs = content.get("pairs", [])
         keys = sum(int(pair["keys"]) for pair in pairs)
-        return f"A follow-up to the plan {str(content.get('plan'))[:16]}: {len(pairs)} marginals under {keys:,} keys."
-    if isinstance(content, dict) and "entries" in content:
+        plan_name = grouped(bytes.fromhex(content["plan"]))
+        return f"A follow-up to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys."
+    if "entries" in content:
         return Ledger.from_json(content).table()
-    if isinstance(content, dict) and "ledger" in content:
+    if "ledger" in content:
         return _report(content)
-    if isinstance(content, dict) and "kind" in content:
+    if "kind" in content:
         return _agreement(content["kind"], content, path)
     return _schema(Schema.load(path))
 

@@ -23,6 +23,8 @@ Codes = npt.NDArray[np.uint16]
 TRIPLE_WEIGHT = 0.25
 # Where they are not, marginals of every order are measured while they are so many or fewer.
 ENOUGH_MARGINALS = 500
+# Cells of two-way tables that are counted at once.
+MOST_CELLS = 1 << 24
 
 
 def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noise: Noise) -> tuple[LocalMarginal, ...]:
@@ -107,7 +109,15 @@ def _noisy_r_scores(
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     n = codes.shape[1]
     exact = np.empty(len(pairs))
-    for i, table in enumerate(all_pairs(codes, sizes, pairs)):
+    # A few at a time where domains are large, so that their tables do not add up.
+    cells = [sizes[a] * sizes[b] for a, b in pairs]
+    batches = np.cumsum(cells) // MOST_CELLS
+    tables = (
+        table
+        for batch in np.unique(batches)
+        for table in all_pairs(codes, sizes, [pair for pair, at in zip(pairs, batches, strict=True) if at == batch])
+    )
+    for i, table in enumerate(tables):
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(n, 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
     noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID

@@ -94,7 +94,7 @@ class Message:
             raise MessageError(f"{where} was made for another plan; make it again with this plan.")
         try:
             return _validated(header, arrays, plan)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             if isinstance(error, MessageError):
                 raise MessageError(f"{where}: {error}") from None
             raise MessageError(f"{where} does not follow its plan ({error}); make it again.") from None
@@ -188,7 +188,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
         marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma, units))
-    _check_marginals(marginals, plan.local[party], len(mine))
+    _check_marginals(marginals, plan.local[party], plan.schema.party_attributes(plan.party_names[party]))
     bins = []
     number = itertools.count()
     for index in plan.party_groups(party):
@@ -210,7 +210,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     elif plan.sketch is not None:
         sketches = _sketches(arrays, plan.sketch_shapes(party), plan.sketch)
     count = header["count"]
-    if (count is None) != (party != 0) or not (count is None or isinstance(count, int)):
+    if (count is None) != (party != 0) or not (count is None or (isinstance(count, int) and abs(count) < 1 << 62)):
         raise MessageError("the first party, and it alone, states a record count.")
     expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches)
     if len(arrays) != expected:
@@ -226,11 +226,11 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     )
 
 
-def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, attributes: int) -> None:
+def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequence[int]) -> None:
     """More or sharper measurements than the ledger has would void the claim: refuse them."""
-    if len(marginals) < attributes:
-        raise MessageError("it lacks the one-way marginals that the plan asks for.")
-    one_way, larger = marginals[:attributes], marginals[attributes:]
+    one_way, larger = marginals[: len(own)], marginals[len(own) :]
+    if [m.attributes for m in one_way] != [(a,) for a in own] or any(len(m.attributes) < 2 for m in larger):
+        raise MessageError("its marginals are not those that the plan asks for: one-way marginals first, then larger ones.")
     stated = [m.units == 1 and math.isclose(m.sigma, local.one_way_sigma) for m in one_way]
     stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in larger]
     if not all(stated) or sum(m.units for m in larger) > local.units:

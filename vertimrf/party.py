@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .clock import Clock
 from .encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
-from .errors import MessageError, PlanError, TableError
+from .errors import MessageError, PlanError, PrivacyError, TableError
 from .follow_up import FollowUp
 from .local_model import release_local_model
 from .measurement import LocalMarginal
@@ -49,6 +49,7 @@ class Party:
         self._secret = secret
         self._noise = noise if noise is not None else SystemNoise()
         self._clock = clock if clock is not None else Clock()
+        self._published: set[str] = set()
 
     def run(self, table: Table, num_threads: int | None = None) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
@@ -62,9 +63,11 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            PrivacyError: it has been called before.
         """
         plan = self._plan
         self._check(table)
+        self._once("message")
         count = None
         if self._index == 0:
             exact = np.array([table.codes.shape[1]], np.int64)
@@ -106,10 +109,12 @@ class Party:
         Raises:
             TableError: the table's attributes are not those of this party.
             MessageError: the follow-up belongs to another plan.
+            PrivacyError: it has been called before.
         """
         if follow_up.plan.digest() != self._plan.digest():
             raise MessageError("The follow-up was made for another plan.")
         self._check(table)
+        self._once("answer")
         with self._clock("LocEnc"):
             groups = follow_up.party_groups(self._index)
             rows = self._group_rows(table, [follow_up.groups[g] for g in groups], [follow_up.bins[g] for g in groups])
@@ -124,6 +129,14 @@ class Party:
                 f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
                 f"{', '.join(a.name for a in mine)}."
             )
+
+    def _once(self, what: str) -> None:
+        if what in self._published:
+            raise PrivacyError(
+                f"Party {self._plan.party_names[self._index]} has given its {what} already; a second one would weaken both: send "
+                "the first again, or make a new plan."
+            )
+        self._published.add(what)
 
     def _bins(self, released: Sequence[LocalMarginal]) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from what LocMRF has already released."""

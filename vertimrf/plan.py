@@ -63,6 +63,8 @@ ONE_WAY_SHARE = 0.08
 SCORE_SHARE = 0.08
 # Targets that can be planned for.
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
+# A larger delta has to be asked for: with so few records the reciprocal of their number protects nobody.
+MOST_DEFAULT_DELTA = 1e-3
 # Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
 FIRST_ROUND = 0.15
 # Bytes of a key in the second round, as a multiple of what they would be over all pairs.
@@ -169,6 +171,7 @@ class Plan:
     prior: tuple[LedgerEntry, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        check_target(self.epsilon, self.delta)
         if self.tau < 2 or self.expected_records < 1 or self.second_keys < 0:
             raise PlanError(
                 f"A plan needs tau of at least 2, at least 1 expected record and no fewer than 0 keys of a second round, not "
@@ -248,7 +251,7 @@ class Plan:
             spent, target = composed_epsilon(self._local_events(), self.delta / 2).epsilon, self.epsilon / 2
         else:
             kept, spent, target = True, self.ledger().epsilon, self.epsilon
-        if not kept or spent > target * (1 + 1e-6):
+        if not kept or not spent <= target * (1 + 1e-6):
             raise PlanError(
                 f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"
                 + ("" if kept else ", or has fewer phantoms than it claims")
@@ -328,6 +331,11 @@ class Plan:
         plan._check_target()
         return plan
 
+    @property
+    def fingerprint(self) -> str:
+        """Four groups of four hexadecimal digits of the digest, for people to compare."""
+        return grouped(self.digest())
+
     def digest(self) -> bytes:
         """SHA-256 of the canonical JSON [32 bytes]; every message carries it, and hash keys are derived from it."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
@@ -381,6 +389,12 @@ class Plan:
         if isinstance(self.sketch, ResponsePlan):
             return (self.expected_records + 1) // 2 * len(self.party_groups(party))
         return sketch_bytes(self.sketch_shapes(party))
+
+
+def grouped(digest: bytes) -> str:
+    """The first 64 bits of a digest in a form that can be read out."""
+    digits = digest.hex()[:16]
+    return "-".join(digits[i : i + 4] for i in range(0, 16, 4))
 
 
 def sketch_event(sketch: SketchPlan | SharedKeyPlan) -> SketchEvent:
@@ -523,7 +537,7 @@ def make_plan(
         epsilon: target, add/remove one record.
         expected_records: public order of magnitude of the number of records.
         nonce: public text, fresh for every run.
-        delta: target; default 1 / expected_records.
+        delta: target; default 1 / expected_records, at most 0.001.
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
         encoder: "paired"; "grr", the paper's baseline of randomised responses, whose target is about replacing one record; or
             "published" to reproduce the paper's, whose claim of privacy does not hold.
@@ -543,7 +557,7 @@ def make_plan(
     if expected_records < 1:
         raise PlanError(f"expected_records must be at least 1, not {expected_records}.")
     if delta is None:
-        delta = 1.0 / max(expected_records, 2)
+        delta = min(1.0 / expected_records, MOST_DEFAULT_DELTA)
     if rounds not in (1, 2) or (rounds == 2 and encoder != "paired"):
         raise PlanError(f"There are one or two rounds, not {rounds}, and two only with the paired encoder.")
     if message_bytes < 1000:
@@ -589,6 +603,10 @@ def make_plan(
         keys = keys or choose_keys(bytes_per_key, rho, expected_records, message_bytes)
     keys = keys or PUBLISHED_KEYS
     second_keys = round(keys * (1 - FIRST_ROUND)) if paired and rounds == 2 else 0
+    if second_keys and keys - second_keys < len(pairs):
+        raise PlanError(
+            f"{keys:,} keys in two rounds leave some of {len(pairs):,} pairs without any; allow larger messages, or one round."
+        )
     if published:
         # As the paper divides it: half of (epsilon, delta) is claimed for the sketches, the other half is spent exactly.
         rest = 1 - shares.sketches

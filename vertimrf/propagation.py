@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -220,7 +222,7 @@ def _storage_ranks(tree: JunctionTree, factors: Sequence[Attributes], home: Sequ
         tables += [tree.separators[k] for k in (*tree.children[c], c)]
         largest = max((_cells(t, tree.sizes) for t in tables), default=0)
         if largest >= max(LARGE_TABLE, LARGE_SHARE * tree.clique_cells[c]):
-            for a in _split(clique, tables, tables, tree.sizes, anyhow=True).inner:
+            for a in _split(clique, tuple(tables), tuple(tables), tuple(tree.sizes), anyhow=True).inner:
                 weight[a] += tree.clique_cells[c]
     order = sorted(range(len(weight)), key=lambda a: (weight[a], tree.sizes[a], a))
     ranks = [0] * len(order)
@@ -229,20 +231,25 @@ def _storage_ranks(tree: JunctionTree, factors: Sequence[Attributes], home: Sequ
     return ranks
 
 
+@functools.lru_cache(maxsize=4096)
 def _split(
     clique: Attributes,
-    reads: Sequence[Attributes],
-    writes: Sequence[Attributes],
-    sizes: Sequence[int],
+    reads: tuple[Attributes, ...],
+    writes: tuple[Attributes, ...],
+    sizes: tuple[int, ...],
     anyhow: bool = False,
 ) -> _Split:
-    """The cheapest split found: of all for a few attributes, else by local search from a few starts."""
+    """The cheapest split found: of all for a few attributes, else by local search from a few starts.
+
+    A growing graph asks for the same ones again and again.
+    """
     everything = frozenset(clique)
     seen: dict[frozenset[int], tuple[float, Attributes]] = {}
+    tables = [(_bits(t), t, False) for t in reads] + [(_bits(t), t, True) for t in writes]
 
     def price(inner: frozenset[int]) -> float:
         if inner not in seen:
-            seen[inner] = _price(everything - inner, inner, reads, writes, sizes, anyhow)
+            seen[inner] = _price(everything - inner, inner, tables, sizes, anyhow)
         return seen[inner][0]
 
     limit = max(LARGEST_INNER, max(sizes[a] for a in clique))
@@ -272,56 +279,78 @@ def _split(
 def _price(
     outer: frozenset[int],
     inner: frozenset[int],
-    reads: Sequence[Attributes],
-    writes: Sequence[Attributes],
+    tables: Sequence[tuple[int, Attributes, bool]],
     sizes: Sequence[int],
     anyhow: bool,
 ) -> tuple[float, Attributes]:
-    """Price of a split, with the best order of its outer attributes."""
+    """Price of a split, with the best order of its outer attributes.
+
+    Args:
+        outer, inner: the clique's attributes, divided.
+        tables: attributes as a bit set and in storage order, and whether the table is written to.
+        sizes, anyhow: as in :func:`_split`.
+    """
     width = _cells(inner, sizes)
     cost = STREAM * width
-    crossing: list[tuple[frozenset[int], bool, bool]] = []
-    scalars: list[frozenset[int]] = []
-    for tables, writing in ((reads, False), (writes, True)):
-        for table in tables:
-            rows = outer.intersection(table)
-            if not rows:
-                cost += GATHER * width
-            elif len(rows) == len(table):
-                scalars.append(rows)
-            else:
-                in_place = inner.issubset(table) if anyhow else _in_place(table, inner)
-                crossing.append((rows, writing, in_place))
-    order = _order_outer(outer, {rows for rows, _, _ in crossing}, sizes)
+    outer_bits, inner_bits = _bits(outer), _bits(inner)
+    # Per set of outer attributes that tables cross with: who reads or writes, and how many do not lie right.
+    streams_of: dict[int, set[bool]] = {}
+    gathered: collections.Counter[int] = collections.Counter()
+    scalars: collections.Counter[int] = collections.Counter()
+    carries = False
+    for bits, table, writing in tables:
+        rows = bits & outer_bits
+        if writing and not bits & ~inner_bits:
+            carries = True
+        if not rows:
+            cost += GATHER * width
+        elif rows == bits:
+            scalars[rows] += 1
+        else:
+            streams_of.setdefault(rows, set()).add(writing)
+            if inner_bits & ~bits if anyhow else not _in_place(table, inner):
+                gathered[rows] += 1
+    members = {rows: [a for a in outer if rows >> a & 1] for rows in {*streams_of, *scalars}}
+    order = _order_outer(outer, [members[rows] for rows in streams_of], sizes)
     depth = {a: i for i, a in enumerate(order)}
     counts = list(itertools.accumulate((sizes[a] for a in order), lambda x, y: x * y))
-    streams: list[set[tuple[frozenset[int], bool]]] = [set() for _ in order]
-    for rows, writing, in_place in crossing:
-        streams[max(depth[a] for a in rows)].add((rows, writing))
-        if not in_place:
-            cost += (GATHER + STREAM) * _cells(rows, sizes) * width
-    carries = any(inner.issuperset(table) for table in writes)
-    active = max((i for i, s in enumerate(streams) if s), default=-1)
+    for rows, number in gathered.items():
+        cost += number * (GATHER + STREAM) * _cells(members[rows], sizes) * width
+    streams = [0] * len(order)
+    written = [False] * len(order)
+    for rows, ways in streams_of.items():
+        level = max(depth[a] for a in members[rows])
+        streams[level] += len(ways)
+        written[level] |= True in ways
+    active = max((i for i, number in enumerate(streams) if number), default=-1)
     for i in range(active + 1):
-        cost += counts[i] * (ROW + width * STREAM * max(len(streams[i]) + carries, 1))
-        carries = carries or any(writing for _, writing in streams[i])
-    for rows in scalars:
-        cost += GATHER * counts[max(depth[a] for a in rows)]
+        cost += counts[i] * (ROW + width * STREAM * max(streams[i] + carries, 1))
+        carries = carries or written[i]
+    for rows, number in scalars.items():
+        cost += number * GATHER * counts[max(depth[a] for a in members[rows])]
     if counts:
         cost += 2 * STREAM * counts[-1]
     return cost, order
 
 
-def _order_outer(outer: Iterable[int], groups: set[frozenset[int]], sizes: Sequence[int]) -> Attributes:
+def _bits(attributes: Iterable[int]) -> int:
+    return sum(1 << a for a in attributes)
+
+
+def _order_outer(outer: Iterable[int], groups: Sequence[Sequence[int]], sizes: Sequence[int]) -> Attributes:
     """Outer attributes such that the levels of many rows carry few groups; those without any come last."""
     left = set(outer)
-    pending = set(groups)
+    pending = list(groups)
     order: list[int] = []
     while left:
-        last = min(left, key=lambda a: (sum(a in g for g in pending), -sizes[a], a))
+        carried = dict.fromkeys(left, 0)
+        for group in pending:
+            for a in group:
+                carried[a] += 1
+        last = min(left, key=lambda a: (carried[a], -sizes[a], a))
         order.append(last)
         left.remove(last)
-        pending = {g for g in pending if last not in g}
+        pending = [group for group in pending if last not in group]
     return tuple(reversed(order))
 
 
@@ -445,7 +474,7 @@ class _Program:
         links: Sequence[Sequence[int]],
     ) -> None:
         """Append one pass over a clique (attributes in storage order)."""
-        split = _split(clique, [t.attributes for t in reads], [t.attributes for t in writes], self.sizes)
+        split = _split(clique, tuple(t.attributes for t in reads), tuple(t.attributes for t in writes), tuple(self.sizes))
         walk = _Walk(split.outer, split.inner, self.sizes, reads, writes)
         row = [0] * kernels.P_COLUMNS
         row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = walk.width, walk.stride, len(walk.outer)

@@ -151,7 +151,7 @@ def synthesize(
         epsilon: privacy target of the whole run, add/remove one record.
         schema: public domains; inferred from the data when None, and the run is then marked as not private.
         split: with one table, how many columns each party gets.
-        delta: default 1 / expected_records.
+        delta: default 1 / expected_records, at most 0.001.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place.
         encoder: "paired"; "grr", or "published", whose claim of privacy does not hold, to compare: see
             :func:`vertimrf.make_plan`.
@@ -270,7 +270,8 @@ def _count_for_planning(table: Table, epsilon: float) -> tuple[int, LedgerEntry]
     entry = LedgerEntry(
         GaussianEvent(sigma), "coordinator", "record count, to plan with", f"discrete Gaussian, sigma {sigma:.1f}"
     )
-    return max(released, 1), entry
+    # A count within its noise of none is as good as the noise.
+    return max(released, round(sigma)), entry
 
 
 def _name(source: Any, index: int) -> str:

@@ -85,6 +85,8 @@ def check_groups(schema: Schema, groups: Sequence[Group], pairs: Sequence[Schedu
         ):
             raise PlanError(f"The bins {group.bins} of the group of attributes {attributes} do not fit their domains.")
     for pair in pairs:
+        if not all(isinstance(bins, int) for bins in (pair.left_bins, pair.right_bins)):
+            raise PlanError(f"The groups {pair.left} and {pair.right} are given bins that are no whole numbers.")
         if not (isinstance(pair.keys, int) and pair.keys >= 1):
             raise PlanError(f"The groups {pair.left} and {pair.right} are given {pair.keys} keys; a pair takes a whole number.")
         if not all(0 <= side < len(groups) for side in (pair.left, pair.right)):
@@ -113,6 +115,9 @@ class Schedule:
     def with_keys(self, keys: int) -> tuple[ScheduledPair, ...]:
         """The schedule of about so many keys, never more unless there are fewer keys than marginals."""
         share = np.maximum((keys * self.shares).astype(int), 1)
+        # The keys that the smallest marginals were given beyond their shares come from the largest.
+        for i in np.argsort(-share, kind="stable"):
+            share[i] -= min(max(int(share.sum()) - keys, 0), share[i] - 1)
         return tuple(
             ScheduledPair(left=i, right=j, keys=int(k), left_bins=self.groups[i].size, right_bins=self.groups[j].size)
             for (i, j), k in zip(self.pairs, share, strict=True)

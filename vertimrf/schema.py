@@ -276,6 +276,8 @@ class Schema:
         for party, held in self.parties:
             if not isinstance(party, str) or not party:
                 raise SchemaError(f"A party's name is {party!r}; give every party a non-empty text name.")
+            if "/" in party or "\\" in party or party in (".", ".."):
+                raise SchemaError(f"A party's name is {party!r}; files are named after parties, so leave slashes out.")
             if party in names:
                 raise SchemaError(f"Two parties are called {party!r}; give every party a name of its own.")
             names.add(party)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from vertimrf import global_graph
 from vertimrf.global_graph import combine_graphs
 from vertimrf.measurement import Measurement
 from vertimrf.plan import make_plan
@@ -57,6 +58,20 @@ def test_with_room_for_a_tree_the_chain_is_found(bins):
     assert [m.attributes for m in kept] == [(2, 3)]
     assert {c for c in tree.cliques if len(c) == 2} == {(i, i + 1) for i in range(5)}
     assert not warnings
+
+
+def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
+    # Three-way marginals are set aside while the graph grows, and kept where it turns out to hold them.
+    monkeypatch.setattr(global_graph, "MANY_MARGINALS", 5)
+    sizes = (3,) * 8
+    codes = chain(sizes, 0.3)
+    local, crossing = everything(codes, sizes, 4)
+    crossing += [measured(codes, sizes, (a, a + 1, a + 2)) for a in (2, 3)]
+    kept, tree, _ = combine_graphs(plan_of(sizes, 4, tau=27), local, crossing, N)
+    edges = {pair for clique in tree.cliques for pair in itertools.combinations(clique, 2)}
+    assert edges >= {(i, i + 1) for i in range(7)}
+    assert tree.largest <= 27
+    assert [m for m in crossing if tree.covering(m.attributes) >= 0] == list(kept)
 
 
 def test_what_the_graph_explains_already_takes_no_room():

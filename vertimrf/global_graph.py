@@ -22,8 +22,9 @@ __all__ = ["combine_graphs"]
 # A marginal's misfit counts for less by a power of its cells: wide ones fill the cliques that others then lack. How much less is
 # tried out.
 CELL_PRICES = (0.0, 0.2, 0.4)
-# With more marginals than so many, the middle one alone is.
+# With more marginals than so many, the middle one alone is; the graph is grown from pairs, and in larger steps.
 MANY_MARGINALS = 600
+LARGER_STEPS = 4
 # Marginals added between two fits, per attribute; and how many of the worst fitted are compared anew for each of them, since
 # some will find no room.
 ADDED_PER_ATTRIBUTE = 0.6
@@ -67,9 +68,13 @@ def combine_graphs(
         tree = budget.tree()
     else:
         independent = model.fit(sizes, one_way, total, num_threads=num_threads)
+        many = len(larger) > MANY_MARGINALS
+        prices = CELL_PRICES[1:2] if many else CELL_PRICES
+        if many:
+            larger = [m for m in larger if len(m.attributes) == 2]
         scores = np.array([_misfit(m, independent) for m in larger])
-        prices = CELL_PRICES if len(larger) <= MANY_MARGINALS else CELL_PRICES[1:2]
-        grown = [_grown(plan, one_way, larger, scores, independent, price, num_threads) for price in prices]
+        batch = max(int(ADDED_PER_ATTRIBUTE * len(sizes)), 1) * (LARGER_STEPS if many else 1)
+        grown = [_grown(plan, one_way, larger, scores, independent, price, batch, num_threads) for price in prices]
         tree = min(grown, key=lambda one: one[0])[1]
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     warnings = []
@@ -88,11 +93,11 @@ def _grown(
     scores: npt.NDArray[np.float64],
     independent: model.MarkovRandomField,
     price: float,
+    batch: int,
     num_threads: int | None,
 ) -> tuple[float, graph.JunctionTree]:
     """A graph grown to tau, a few marginals at a time, and how many records its model misses in all measured pairs."""
     budget = graph.CliqueBudget(plan.schema.sizes, plan.tau)
-    batch = max(int(ADDED_PER_ATTRIBUTE * len(plan.schema.sizes)), 1)
     value = np.array([math.prod(m.values.shape) ** -price for m in larger])
     scores = scores * value
     fitted = independent

@@ -258,16 +258,14 @@ def plan(
     """Agree on everything public before any data is touched."""
     import os
 
-    from .plan import make_plan
+    from .plan import make_plan, split_parties
 
     _check_new(out, "messages made for it would be of no use without it")
     if not 0 < message_mb < 1e6:
         raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
     loaded = _load_schema(schema_file)
     if split is not None:
-        if len(loaded.parties) > 1:
-            raise PlanError(f"The schema names its parties ({', '.join(p for p, _ in loaded.parties)}); leave --split out.")
-        loaded = loaded.split(_numbers(split, "--split"))
+        loaded = split_parties(loaded, _numbers(split, "--split"))
     made = make_plan(
         loaded,
         epsilon=epsilon,

@@ -142,6 +142,11 @@ def tvd(
     return out
 
 
+def usual_ways(attributes: int) -> list[int]:
+    """Attributes per marginal, as the paper has them, as far as there are so many."""
+    return [way for way in (3, 4, 5) if way <= attributes] or [attributes]
+
+
 def evaluate(
     real: Sequence[Any],
     synthetic: Any,
@@ -171,7 +176,7 @@ def evaluate(
     """
     attributes = len(schema.attributes)
     if ways is None:
-        ways = [way for way in (3, 4, 5) if way <= attributes] or [attributes]
+        ways = usual_ways(attributes)
     truth = read_real(real, id, schema)
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)

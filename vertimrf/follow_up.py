@@ -19,7 +19,8 @@ import numpy.typing as npt
 from .encode import ScheduledPair, SketchPlan
 from .errors import MessageError, PlanError
 from .files import read_json, write_text
-from .plan import Plan, grouped
+from .fingerprint import fingerprint
+from .plan import Plan
 from .schedule import MESSAGE_BYTES, Group, check_groups, party_groups, sketch_bytes, sketch_shapes
 
 __all__ = ["FollowUp"]
@@ -63,15 +64,15 @@ class FollowUp:
             for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
                 if mapping.ndim != 1 or len(mapping) != schema.sizes[attribute] or mapping.min() < 0 or mapping.max() >= count:
                     raise MessageError(f"The follow-up's bins of attribute {attribute} do not fit its domain.")
-
+        # A little more than the budget is honest: every marginal has a key, however wide it is.
         most = max(2 * self.plan.message_bytes, MESSAGE_BYTES)
         if (asked := max(self.message_size(party) for party in range(len(self.plan.local)))) > most:
             raise MessageError(f"The follow-up asks a party for {asked:,} bytes, more than {most:,}; no party should answer it.")
 
     @property
     def fingerprint(self) -> str:
-        """Four groups of four hexadecimal digits of the digest, for people to compare."""
-        return grouped(self.digest())
+        """What parties compare to be sure that they answer one follow-up."""
+        return fingerprint(self.digest())
 
     @property
     def sketch(self) -> SketchPlan:

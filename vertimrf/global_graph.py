@@ -75,7 +75,8 @@ def combine_graphs(
         scores = np.array([_misfit(m, independent) for m in larger])
         batch = max(int(ADDED_PER_ATTRIBUTE * len(sizes)), 1) * (LARGER_STEPS if many else 1)
         grown = [_grown(plan, one_way, larger, scores, independent, price, batch, num_threads) for price in prices]
-        tree = min(grown, key=lambda one: one[0])[1]
+        best = grown[0] if many else min(grown, key=lambda one: sum(_misfit(m, one) for m in larger if len(m.attributes) == 2))
+        tree = best.tree
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     warnings = []
     if not kept:
@@ -95,8 +96,8 @@ def _grown(
     price: float,
     batch: int,
     num_threads: int | None,
-) -> tuple[float, graph.JunctionTree]:
-    """A graph grown to tau, a few marginals at a time, and how many records its model misses in all measured pairs."""
+) -> model.MarkovRandomField:
+    """A model of a graph grown to tau, a few marginals at a time."""
     budget = graph.CliqueBudget(plan.schema.sizes, plan.tau)
     value = np.array([math.prod(m.values.shape) ** -price for m in larger])
     scores = scores * value
@@ -110,8 +111,7 @@ def _grown(
             waiting.remove(i)
             added += budget.try_clique(larger[i].attributes)
         if not added:
-            missed = sum(_misfit(m, fitted) for m in larger if len(m.attributes) == 2)
-            return missed, budget.tree()
+            return fitted
         edges = set(budget.edges)
         waiting = {i for i in waiting if not edges.issuperset(itertools.combinations(larger[i].attributes, 2))}
         tree = budget.tree()

@@ -8,7 +8,8 @@ from typing import Any
 
 from . import container
 from .errors import MessageError, VertiMRFError
-from .plan import Plan, grouped
+from .fingerprint import fingerprint
+from .plan import Plan
 from .privacy.ledger import Ledger
 from .schema import Schema
 from .secret import Offer, OfferKey, Secret
@@ -48,7 +49,7 @@ def _content(content: Any, path: Path) -> str:
     if "follow_up" in content:
         pairs = content.get("pairs", [])
         keys = sum(int(pair["keys"]) for pair in pairs)
-        plan_name = grouped(bytes.fromhex(content["plan"]))
+        plan_name = fingerprint(bytes.fromhex(content["plan"]))
         return f"A follow-up to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys."
     if "entries" in content:
         return Ledger.from_json(content).table()

@@ -110,14 +110,9 @@ def _noisy_r_scores(
     n = codes.shape[1]
     exact = np.empty(len(pairs))
     # A few at a time where domains are large, so that their tables do not add up.
-    cells = [sizes[a] * sizes[b] for a, b in pairs]
-    batches = np.cumsum(cells) // MOST_CELLS
-    tables = (
-        table
-        for batch in np.unique(batches)
-        for table in all_pairs(codes, sizes, [pair for pair, at in zip(pairs, batches, strict=True) if at == batch])
-    )
-    for i, table in enumerate(tables):
+    ends = dict(zip(pairs, np.cumsum([sizes[a] * sizes[b] for a, b in pairs]), strict=True))
+    batches = itertools.groupby(pairs, lambda pair: ends[pair] // MOST_CELLS)
+    for i, table in enumerate(table for _, batch in batches for table in all_pairs(codes, sizes, list(batch))):
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(n, 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
     noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID

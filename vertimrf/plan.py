@@ -17,6 +17,7 @@ from typing import Any
 from .encode import HIGHEST_CEILING, ScheduledPair, SharedKeyPlan, SketchPlan
 from .errors import PlanError, VertiMRFError
 from .files import read_json, write_text
+from .fingerprint import fingerprint
 from .privacy.accountant import calibrate
 from .privacy.accountant import epsilon as composed_epsilon
 from .privacy.events import Event, GaussianEvent, SketchEvent, under_replacement
@@ -40,7 +41,7 @@ from .schedule import (
 )
 from .schema import Schema
 
-__all__ = ["LocalPlan", "Plan", "Shares", "check_target", "make_plan"]
+__all__ = ["LocalPlan", "Plan", "Shares", "check_target", "make_plan", "split_parties"]
 
 FORMAT = 3
 
@@ -333,8 +334,8 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Four groups of four hexadecimal digits of the digest, for people to compare."""
-        return grouped(self.digest())
+        """What parties compare to be sure that they follow one plan."""
+        return fingerprint(self.digest())
 
     def digest(self) -> bytes:
         """SHA-256 of the canonical JSON [32 bytes]; every message carries it, and hash keys are derived from it."""
@@ -389,12 +390,6 @@ class Plan:
         if isinstance(self.sketch, ResponsePlan):
             return (self.expected_records + 1) // 2 * len(self.party_groups(party))
         return sketch_bytes(self.sketch_shapes(party))
-
-
-def grouped(digest: bytes) -> str:
-    """The first 64 bits of a digest in a form that can be read out."""
-    digits = digest.hex()[:16]
-    return "-".join(digits[i : i + 4] for i in range(0, 16, 4))
 
 
 def sketch_event(sketch: SketchPlan | SharedKeyPlan) -> SketchEvent:
@@ -494,6 +489,18 @@ def plan_responses(schema: Schema, rho: float) -> tuple[tuple[Group, ...], Respo
     sizes = tuple(group.size for group in groups)
     # The loss of one attribute is +-epsilon, each with probability about 1 / size.
     return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
+
+
+def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
+    """Deal the attributes of a schema that names no parties.
+
+    Raises:
+        PlanError: it names some.
+        SchemaError: see :meth:`Schema.split`.
+    """
+    if len(schema.parties) > 1:
+        raise PlanError(f"The schema names its parties ({', '.join(name for name, _ in schema.parties)}); leave --split out.")
+    return schema.split(counts)
 
 
 def check_target(epsilon: float, delta: float | None) -> None:

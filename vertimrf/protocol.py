@@ -17,7 +17,7 @@ from .errors import PlanError, SchemaError
 from .follow_up import FollowUp
 from .message import Answer, Message
 from .party import Party
-from .plan import Plan, check_target, make_plan
+from .plan import Plan, check_target, make_plan, split_parties
 from .privacy.events import GaussianEvent
 from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
@@ -98,9 +98,7 @@ def open_tables(
     if schema is None:
         schema = infer_schema(tables, id)
     if split is not None:
-        if len(schema.parties) > 1:
-            raise PlanError(f"The schema names its parties ({', '.join(p for p, _ in schema.parties)}); leave --split out.")
-        schema = schema.split(split)
+        schema = split_parties(schema, split)
     if len(sources) == 1:
         whole = encode_table(tables[0], id, schema.attributes, names[0])
         held = [list(schema.party_attributes(name)) for name, _ in schema.parties]

@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from .errors import MessageError
-from .files import replacing
+from .files import read_json, replacing
+from .fingerprint import fingerprint
 
 __all__ = ["Offer", "OfferKey", "Secret", "derive", "open_envelope", "seal"]
 
@@ -57,8 +58,7 @@ class Secret:
 
         64 bits: whoever swaps offers on the way would have to try as many secrets to find a second one that passes.
         """
-        digits = hashlib.sha256(b"vertimrf fingerprint" + self.value).hexdigest()
-        return "-".join(digits[i : i + 4] for i in range(0, 16, 4))
+        return fingerprint(hashlib.sha256(b"vertimrf fingerprint" + self.value).digest())
 
     def save(self, path: str | Path) -> None:
         """Write the secret, readable by its owner alone."""
@@ -238,12 +238,7 @@ def _bytes(data: Any, name: str, where: Any) -> bytes:
 
 
 def _read(path: str | Path, kind: str) -> dict[str, Any]:
-    try:
-        data = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise MessageError(f"Cannot read the {kind} {path}: {error.strerror}.") from None
-    except ValueError:
-        raise MessageError(f"{path} is no {kind}: it is not valid JSON.") from None
+    data = read_json(path, kind, MessageError)
     if not isinstance(data, dict) or data.get("kind") != kind:
         raise MessageError(f"{path} is no {kind}; `vertimrf inspect` says what it is.")
     fields = {"secret": ["value"], "offer key": ["value", "party"], "offer": ["public", "party"]}

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import numba
 
-from vertimrf.evaluate import tvd
+from vertimrf.evaluate import tvd, usual_ways
 
 from .data import PAPER_SPLITS, Dataset, deal, even_counts, load, majority
 from .methods import METHODS
 from .splits import Split, by_correlation, by_importance
 from .store import Result, Run
 from .svm import folds, misclassification
-
-WAYS = (3, 4, 5)
 
 
 def split_of(data: Dataset, run: Run) -> Split:
@@ -67,7 +65,7 @@ def execute(run: Run, folder: Path) -> Result:
         result["misclassification"] = misclassification(made.codes, held_back, whole.sizes, labels, positive)
         return result
     owners = [next(i for i, own in enumerate(split) if a in own) for a in range(len(whole.sizes))]
-    ways = [way for way in WAYS if way <= len(whole.sizes)]
+    ways = usual_ways(len(whole.sizes))
     for way, mean in tvd(whole.codes, made.codes, whole.sizes, ways, run.marginals).items():
         result[f"tvd{way}"] = mean
     result["across3"] = tvd(whole.codes, made.codes, whole.sizes, (3,), run.marginals, parties=owners)[3]

@@ -195,19 +195,19 @@ class Bar:
 
     Attributes:
         name: what is measured.
-        epsilon: at which.
+        epsilon: at which; None for a bar on all of them.
         value: mean over runs, or a ratio of means.
         bar: at most so much.
         runs: how many there were of the measured method.
-        deviation: standard deviation over them, on the scale of ``value``.
+        deviation: standard deviation over them, on the scale of ``value``; None where there is none.
     """
 
     name: str
-    epsilon: float
+    epsilon: float | None
     value: float
     bar: float
     runs: int
-    deviation: float
+    deviation: float | None
 
     @property
     def holds(self) -> bool:
@@ -222,7 +222,7 @@ def bars(page: Page) -> list[Bar]:
     def add(name: str, epsilon: float, found: Figures, metric: str, bar: float, over: float = 1.0) -> None:
         if found and np.isfinite(bar) and np.isfinite(over):
             values = [result[metric] for result in found]
-            deviation = float(np.std(values, ddof=1)) / over if len(values) > 1 else float("nan")
+            deviation = float(np.std(values, ddof=1)) / over if len(values) > 1 else None
             out.append(Bar(name, epsilon, float(np.mean(values)) / over, bar, len(values), deviation))
 
     for (data, epsilon), bar in quoted.BARS.items():
@@ -252,15 +252,15 @@ def bars(page: Page) -> list[Bar]:
         add(f"nltcs: {title(method)}, 16 parties over two", 0.8, found, "tvd3", quoted.ALL_OVER_TWO, two)
     if every:
         slowest = max(result["seconds"] for result in every)
-        out.append(Bar("slowest of these runs, seconds", float("nan"), slowest, quoted.CELL_SECONDS, len(every), float("nan")))
+        out.append(Bar("slowest of these runs, seconds", None, slowest, quoted.CELL_SECONDS, len(every), None))
     return out
 
 
 def bars_section(page: Page) -> str:
     rows = [
         [
-            bar.name, f"{bar.epsilon:g}" if bar.epsilon == bar.epsilon else "", f"{bar.value:.4g}",
-            f"{bar.deviation:.2g}" if bar.deviation == bar.deviation else "–", str(bar.runs), f"{bar.bar:.4g}",
+            bar.name, "" if bar.epsilon is None else f"{bar.epsilon:g}", f"{bar.value:.4g}",
+            "–" if bar.deviation is None else f"{bar.deviation:.2g}", str(bar.runs), f"{bar.bar:.4g}",
             "yes" if bar.holds else "**no**",
         ]
         for bar in bars(page)
@@ -271,10 +271,10 @@ def bars_section(page: Page) -> str:
 def summary(page: Page) -> str:
     """The bars for a reader in a hurry: one row per thing, a column per epsilon."""
     found = bars(page)
-    epsilons = sorted({bar.epsilon for bar in found if bar.epsilon == bar.epsilon})
+    epsilons = sorted({bar.epsilon for bar in found if bar.epsilon is not None})
     rows: dict[str, dict[float, str]] = {}
     for bar in found:
-        if bar.epsilon == bar.epsilon:
+        if bar.epsilon is not None:
             no = "" if bar.holds else " **no**"
             rows.setdefault(bar.name, {})[bar.epsilon] = f"{bar.value:.3g} (≤ {bar.bar:.3g}{no})"
     head = ["3-way TVD, mean (bar)", *(f"ε = {epsilon:g}" for epsilon in epsilons)]

@@ -23,14 +23,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from vertimrf.encode import ScheduledPair, SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan
-from vertimrf.party import Party
-from vertimrf.plan import Shares, make_plan
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.plan import Shares
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import SketchEvent
-from vertimrf.schema import Attribute, Schema
-from vertimrf.secret import Secret
-from vertimrf.table import Table
+from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.tables.table import Table
 
 Floats = npt.NDArray[np.float64]
 # Both error rates' bounds hold together with this probability.

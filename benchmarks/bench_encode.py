@@ -26,11 +26,13 @@ import pytest
 import xxhash
 
 from vertimrf.bench import bench_plan, python_work, roofline_work
-from vertimrf.encode import SharedKeyEncoder, SharedKeyPlan, SketchEncoder
 from vertimrf.kernels import warmup
 from vertimrf.kernels.dense import encode_dense
 from vertimrf.kernels.digest import digest_strings
 from vertimrf.kernels.jit import threads
+from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.parameters import SharedKeyPlan
 
 Action = Callable[[], Any]
 SECRET = bytes(32)

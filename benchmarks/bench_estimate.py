@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from estimation import in_numpy
 
-from vertimrf.encode import SharedKeyPlan
-from vertimrf.estimate_published import estimate_cells, published_estimates
+from vertimrf.published.shared_keys_estimate import estimate_cells, published_estimates
+from vertimrf.sketches.parameters import SharedKeyPlan
 
 ROWS, PHANTOMS, KEYS, ATTRIBUTES, BINS = 45_222, 3000, 2000, 15, 8
 PLAN = SharedKeyPlan(PHANTOMS, 9, 22, KEYS, (BINS,) * ATTRIBUTES)
@@ -41,7 +41,7 @@ def test_published(benchmark: Any, levels: list[np.ndarray], how: str, marginals
     found = published_estimates(PLAN, range(ATTRIBUTES), [None] * ATTRIBUTES, levels, marginals, ROWS)
     for one, other in zip(found, in_numpy(levels, marginals, PHANTOMS, ROWS), strict=True):
         # NumPy's formula knows nothing of the ceiling.
-        np.testing.assert_allclose(one.values, other, atol=0.2 * one.sigma.max())
+        np.testing.assert_allclose(one.counts, other, atol=0.2 * one.sigma.max())
     if how == "numpy":
         benchmark(in_numpy, levels, marginals, PHANTOMS, ROWS)
     elif how == "cells":

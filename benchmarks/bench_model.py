@@ -17,11 +17,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from model import DEFAULT_DATA, Problem, load_adult, measure_pairs
 
-from vertimrf.graph import CliqueBudget, junction_tree
 from vertimrf.kernels.contingency import all_pairs
-from vertimrf.model import fit
-from vertimrf.propagation import Propagation
-from vertimrf.sample import sample
+from vertimrf.model.clique_budget import CliqueBudget
+from vertimrf.model.fit import fit
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.propagation import Propagation
+from vertimrf.model.sample import sample
 
 
 @pytest.fixture(scope="module")

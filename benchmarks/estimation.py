@@ -27,19 +27,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from vertimrf.binning import choose_bins
-from vertimrf.encode import ScheduledPair, SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan, record_digests
 from vertimrf.errors import VertiMRFError
-from vertimrf.estimate import Side, estimate_pair, level_log_cdf, predicted_errors
-from vertimrf.estimate_published import estimate_cells, published_estimates
-from vertimrf.kernels.carest import solve_intersections
+from vertimrf.kernels.intersections import solve_intersections
 from vertimrf.kernels.jit import threads
-from vertimrf.plan import make_plan
+from vertimrf.plan.binning import choose_bins
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import Event, GaussianEvent, SketchEvent
-from vertimrf.privacy.published import claimed_floor, claimed_phantoms
-from vertimrf.respond import ResponsePlan, count_marginal, expected_sigma, respond
-from vertimrf.schema import Attribute, Schema
+from vertimrf.published.randomised_response import count_marginal, expected_sigma, respond
+from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.published.shared_keys_estimate import estimate_cells, published_estimates
+from vertimrf.sketches.claims import claimed_floor, claimed_phantoms
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf, predicted_errors
+from vertimrf.sketches.parameters import ResponsePlan, ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.tables.ids import record_digests
 
 Floats = npt.NDArray[np.float64]
 # Cross-party pairs of Adult, 8 attributes beside 7, whose number sets the keys per pair everywhere.
@@ -218,7 +221,7 @@ def encoder_check(repetitions: int) -> Row:
             Side((1,), (np.arange(w),), (w,), truth.sum(axis=0).astype(float), levels[1]),
             float(n),
         )
-        z.append((measured.values - truth) / measured.sigma)
+        z.append((measured.counts - truth) / measured.sigma)
     spread = float(np.mean(np.square(z)))
     # Cells are correlated; each repetition taken as one degree of freedom bounds the standard error.
     error = 3.5 * float(np.square(z).mean(axis=(1, 2)).std(ddof=1)) / math.sqrt(repetitions)
@@ -307,7 +310,7 @@ def published(codes: npt.NDArray[np.uint16], bins: list[int], event: SketchEvent
     encoder = SharedKeyEncoder(plan, range(len(bins)), os.urandom(32))
     encoder.update(record_digests(np.arange(codes.shape[1])), codes)
     found = published_estimates(plan, range(len(bins)), [None] * len(bins), encoder.result(), CROSSING, codes.shape[1])
-    return [one.values for one in found]
+    return [one.counts for one in found]
 
 
 def paired(codes: npt.NDArray[np.uint16], bins: list[int], event: SketchEvent, margin_error: float) -> list[Floats]:
@@ -332,7 +335,7 @@ def paired(codes: npt.NDArray[np.uint16], bins: list[int], event: SketchEvent, m
             Side((x,), (np.arange(bins[x]),), (bins[x],), margins[x], table, np.full(bins[x], margin_error))
             for x, table in ((a, left), (b, right))
         ]
-        out.append(estimate_pair(plan, sides[0], sides[1], float(n)).values)
+        out.append(estimate_pair(plan, sides[0], sides[1], float(n)).counts)
     return out
 
 
@@ -514,7 +517,7 @@ def likelihood_load(sizes: list[int], keys: int) -> tuple[float, float, int]:
     estimate_pair(plan, side(0, 2, 10), side(8, 2, 10), n, THREADS)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.perf_counter()
-    cells = sum(estimate_pair(plan, left, right, n, THREADS).values.size for left, right in pairs)
+    cells = sum(estimate_pair(plan, left, right, n, THREADS).counts.size for left, right in pairs)
     seconds = time.perf_counter() - begin
     return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, cells
 

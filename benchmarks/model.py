@@ -25,13 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from vertimrf.graph import CliqueBudget, JunctionTree, junction_tree
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
-from vertimrf.measurement import Measurement
-from vertimrf.model import Factor, MarkovRandomField, fit
-from vertimrf.propagation import Propagation
-from vertimrf.sample import sample
+from vertimrf.model.clique_budget import CliqueBudget
+from vertimrf.model.fit import fit
+from vertimrf.model.junction_tree import JunctionTree, junction_tree
+from vertimrf.model.markov_random_field import Factor, MarkovRandomField
+from vertimrf.model.measurement import Measurement
+from vertimrf.model.propagation import Propagation
+from vertimrf.model.sample import sample
 
 ADULT_SIZES = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
 SIGMA = 50.0
@@ -130,7 +132,7 @@ class Peer:
 
     def fit(self, problem: Problem, iterations: int, warm: Any = None) -> Any:
         measurements = [
-            self.mbi.LinearMeasurement(m.values.ravel(), tuple(map(str, m.attributes)), float(m.sigma))
+            self.mbi.LinearMeasurement(m.counts.ravel(), tuple(map(str, m.attributes)), float(m.sigma))
             for m in problem.measurements
         ]
         model = self.mbi.estimation.MirrorDescent().estimate(
@@ -144,7 +146,7 @@ class Peer:
 
     def loss(self, model: Any, problem: Problem) -> float:
         return sum(
-            0.5 * float((((self.marginal(model, m.attributes) - m.values) / m.sigma) ** 2).sum())
+            0.5 * float((((self.marginal(model, m.attributes) - m.counts) / m.sigma) ** 2).sum())
             for m in problem.measurements
         )
 

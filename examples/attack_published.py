@@ -26,9 +26,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from vertimrf.encode import ScheduledPair, SharedKeyEncoder, SharedKeyPlan, SketchEncoder, SketchPlan, record_digests
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import SketchEvent
+from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.tables.ids import record_digests
 
 CEILING = 40
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vertimrf.demo import run_demo
+from vertimrf.demo.run import run_demo
 from vertimrf.evaluate import tvd
-from vertimrf.plan import make_plan
-from vertimrf.protocol import open_tables, run_protocol
-from vertimrf.schema import Schema
-from vertimrf.table import align
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.tables.table import align
+from vertimrf.trial import open_tables, run_protocol
 
 
 def distance(paper_data, name, split, epsilon, seed=0):

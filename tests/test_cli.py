@@ -131,7 +131,7 @@ def test_a_deployment_role_by_role(folder):
 
 
 def test_a_deployment_of_two_rounds(folder):
-    from vertimrf.secret import Secret
+    from vertimrf.party.secret import Secret
 
     Secret.new().save(folder / "secret")
     plan = ("--plan", folder / "plan.json")

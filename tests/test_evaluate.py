@@ -14,8 +14,9 @@ import pytest
 from vertimrf import evaluate as module
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.evaluate import evaluate, random_marginals, tvd
-from vertimrf.schema import Attribute, Schema
-from vertimrf.table import decode, write_table
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.server.rows import decode
+from vertimrf.tables.arrow import write_table
 
 
 def draw(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray:
@@ -190,7 +191,7 @@ def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> N
 @pytest.mark.data
 def test_independent_attributes_on_the_papers_data(paper_data: Path) -> None:
     # Shuffling every column keeps the one-way marginals and nothing else. Known figure for NLTCS: 0.25.
-    from vertimrf.table import encode_table
+    from vertimrf.tables.table import encode_table
 
     schema = Schema.load(paper_data / "nltcs-domain.json")
     codes = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes).codes

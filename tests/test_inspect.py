@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from vertimrf import container
 from vertimrf.cli import main
+from vertimrf.files import container
 from vertimrf.inspect import describe
-from vertimrf.plan import make_plan
-from vertimrf.schema import Attribute, Schema
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
 
 
 @pytest.fixture(scope="module")

@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from vertimrf import party as party_module
-from vertimrf.encode import SketchEncoder
 from vertimrf.message import Message
-from vertimrf.party import Party
-from vertimrf.plan import SCORE_GRID, make_plan
+from vertimrf.party import party as party_module
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.plan import SCORE_GRID
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.events import GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise
-from vertimrf.protocol import synthesize
-from vertimrf.schema import Attribute, Schema
-from vertimrf.secret import Secret
-from vertimrf.table import Table
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.tables.table import Table
+from vertimrf.trial import synthesize
 
 SECRET = Secret(bytes(range(32)))
 
@@ -164,7 +165,7 @@ def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(plan, rec
 
 
 def test_r_scores_move_by_less_than_two_records_on_hostile_tables():
-    from vertimrf.local_model import _noisy_r_scores
+    from vertimrf.party.local_model import _noisy_r_scores
 
     plan = plan_of(False)
     rng = np.random.default_rng(3)
@@ -224,7 +225,7 @@ def test_messages_of_like_plans_have_like_shapes(plan):
 
 
 def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
-    from vertimrf import container
+    from vertimrf.files import container
 
     header, arrays = container.unpack(recorded[2], "party message", "message")
     assert set(header) <= {"plan", "party", "private", "reasons", "count", "marginals"}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .errors import VertiMRFError
     from .message import Message
-    from .party import Party
-    from .plan import Plan, make_plan
-    from .protocol import Trial, synthesize
-    from .schema import Attribute, Schema
-    from .secret import Secret
-    from .server import Result, Server
+    from .party.party import Party
+    from .party.secret import Secret
+    from .plan.plan import Plan
+    from .plan.planner import make_plan
+    from .plan.schema import Attribute, Schema
+    from .server.server import Result, Server
+    from .trial import Trial, synthesize
 
 __version__ = "0.1.0"
 
@@ -32,30 +34,20 @@ __all__ = [
     "synthesize",
 ]
 
-# Loaded on first use, so that `import vertimrf` costs next to nothing and compiles nothing.
-_ROOMS = {
-    "Attribute": "schema",
-    "Message": "message",
-    "Party": "party",
-    "Plan": "plan",
-    "Result": "server",
-    "Schema": "schema",
-    "Secret": "secret",
-    "Server": "server",
-    "Trial": "protocol",
-    "VertiMRFError": "errors",
-    "make_plan": "plan",
-    "synthesize": "protocol",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
-        raise AttributeError(f"module 'vertimrf' has no attribute {name!r}")
-    value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "Attribute": "plan.schema",
+        "Message": "message",
+        "Party": "party.party",
+        "Plan": "plan.plan",
+        "Result": "server.server",
+        "Schema": "plan.schema",
+        "Secret": "party.secret",
+        "Server": "server.server",
+        "Trial": "trial",
+        "VertiMRFError": "errors",
+        "make_plan": "plan.planner",
+        "synthesize": "trial",
+    },
+)

@@ -13,12 +13,13 @@ import numpy.typing as npt
 import xxhash
 from numba import prange
 
-from .encode import ScheduledPair, SketchEncoder, SketchPlan, guess_stops
 from .errors import PlanError
 from .kernels import warmup
 from .kernels.dense import encode_dense
 from .kernels.jit import parallel_kernel, threads
 from .kernels.prf import fill_words, tail
+from .sketches.encoder import SketchEncoder, guess_stops
+from .sketches.parameters import ScheduledPair, SketchPlan
 
 __all__ = ["bench_plan", "python_work", "roofline_work", "run_bench"]
 

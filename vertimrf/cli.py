@@ -65,7 +65,7 @@ def _check_new(path: str, kept: str) -> None:
 
 
 def _write_json(path: str | None, data: Any) -> None:
-    from .files import write_text
+    from .files.atomic import write_text
 
     if path == "-":
         click.echo(json.dumps(data, indent=1))
@@ -73,9 +73,9 @@ def _write_json(path: str | None, data: Any) -> None:
         write_text(path, json.dumps(data, indent=1) + "\n")
 
 
-def _say_so(plan: Any, *paths: str | None) -> None:
+def _write_privacy_notice(plan: Any, *paths: str | None) -> None:
     """Beside every file that a run of the published encoder writes, say that its claim of privacy does not hold."""
-    from .files import write_text
+    from .files.atomic import write_text
 
     if plan.encoder == "published":
         for path in paths:
@@ -85,7 +85,8 @@ def _say_so(plan: Any, *paths: str | None) -> None:
 
 def _read_records(table: str, id_column: str, plan: Any, party: str) -> Any:
     """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
-    from .table import encode_table, read_arrow
+    from .tables.arrow import read_arrow
+    from .tables.table import encode_table
 
     progress = _progress()
     progress(f"reading {table}")
@@ -95,7 +96,7 @@ def _read_records(table: str, id_column: str, plan: Any, party: str) -> Any:
 
 
 def _load_schema(path: str | None) -> Any:
-    from .schema import Schema
+    from .plan.schema import Schema
 
     return None if path is None else Schema.load(path)
 
@@ -136,8 +137,8 @@ def synthesize(
     json_file: str | None,
 ) -> None:
     """All parties and the server on one machine, for trials."""
-    from . import protocol
-    from .table import check_output, write_table
+    from . import trial as protocol
+    from .tables.arrow import check_output, write_table
 
     _check_writable(out, json_file)
     check_output(out)
@@ -162,7 +163,7 @@ def synthesize(
         click.echo(f"Warning: {warning}", err=True)
     write_table(trial.table, out)
     _write_json(json_file, trial.to_json())
-    _say_so(trial.result.plan, out)
+    _write_privacy_notice(trial.result.plan, out)
     if json_file != "-":
         click.echo(trial.ledger.table())
         click.echo(f"{trial.result.codes.shape[1]:,} synthetic rows written to {out}.")
@@ -215,8 +216,8 @@ def evaluate(
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
 def schema(tables: Sequence[str], id_column: str, out: str) -> None:
     """Draft a schema from data, to be edited into public knowledge: as inferred it is not private."""
-    from .schema import infer_schema
-    from .table import read_arrow
+    from .tables.arrow import read_arrow
+    from .tables.infer import infer_schema
 
     _check_new(out, "may hold edits")
     if Path(out).suffix not in (".toml", ".json"):
@@ -258,7 +259,7 @@ def plan(
     """Agree on everything public before any data is touched."""
     import os
 
-    from .plan import make_plan, split_parties
+    from .plan.planner import make_plan, split_parties
 
     _check_new(out, "messages made for it would be of no use without it")
     if not 0 < message_mb < 1e6:
@@ -279,7 +280,7 @@ def plan(
         nonce=os.urandom(16).hex(),
     )
     made.save(out)
-    _say_so(made, out)
+    _write_privacy_notice(made, out)
     click.echo(made.summary())
     click.echo(f"  Fingerprint {made.fingerprint}: all parties must follow this plan; compare it by phone.")
     _print_errors(made, errors)
@@ -288,7 +289,7 @@ def plan(
 
 def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
     """Predicted errors of the scheduled marginals, largest first in relation to the average count."""
-    from .cross_party import predicted_marginals
+    from .server.cross_party import predicted_marginals
 
     predicted = sorted(predicted_marginals(plan), key=lambda p: -p.error / p.average)
     if not predicted:
@@ -333,7 +334,7 @@ def account(
     if (plan_file is None) == (sketch_keys is None):
         raise PlanError("Give either --plan, or --sketch-keys with --phantoms, --floor, --ceiling and --delta.")
     if plan_file is not None:
-        from .plan import Plan
+        from .plan.plan import Plan
 
         ledger = Plan.load(plan_file).ledger()
         if delta is not None:
@@ -363,7 +364,7 @@ def secret() -> None:
 @click.option("--out", required=True, help="Offer file to write; public.")
 def offer(name: str, key: str, out: str) -> None:
     """Every party: publish an offer under its NAME in the plan."""
-    from .secret import OfferKey
+    from .party.secret import OfferKey
 
     _check_new(key, "what was sealed for it could not be opened without it")
     _check_new(out, "another party may have it")
@@ -380,8 +381,8 @@ def offer(name: str, key: str, out: str) -> None:
 @click.option("--out", required=True, help="Envelopes to write; public.")
 def seal(offers: Sequence[str], key: str, secret_file: str, out: str) -> None:
     """One party: draw the secret and seal it for all others' offers."""
-    from .secret import Offer, OfferKey, Secret
-    from .secret import seal as seal_for
+    from .party.secret import Offer, OfferKey, Secret
+    from .party.secret import seal as seal_for
 
     _check_new(secret_file, "messages may have been made with it")
     _check_new(out, "another party may have it")
@@ -399,8 +400,8 @@ def seal(offers: Sequence[str], key: str, secret_file: str, out: str) -> None:
 def join(envelopes: str, key: str, secret_file: str) -> None:
     """Every other party: open its envelope."""
     from .errors import MessageError
-    from .files import read_json
-    from .secret import OfferKey, open_envelope
+    from .files.atomic import read_json
+    from .party.secret import OfferKey, open_envelope
 
     _check_new(secret_file, "messages may have been made with it")
     opened = open_envelope(read_json(envelopes, "file of envelopes", MessageError), OfferKey.load(key))
@@ -428,9 +429,9 @@ def party(
     out: str,
 ) -> None:
     """A data holder: encode one table into the one message that leaves it."""
-    from .party import Party
-    from .plan import Plan
-    from .secret import Secret
+    from .party.party import Party
+    from .party.secret import Secret
+    from .plan.plan import Plan
 
     _check_writable(out)
     if Path(out).exists():
@@ -447,7 +448,7 @@ def party(
     who = Party(agreed, name, Secret.load(secret_file))
     records = _read_records(table, id_column, agreed, name)
     size = who.run(records, threads).save(out, agreed)
-    _say_so(agreed, out)
+    _write_privacy_notice(agreed, out)
     click.echo(f"{out} written, {size:,} bytes, for the plan {agreed.fingerprint}.")
 
 
@@ -459,8 +460,8 @@ def party(
 def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out: str) -> None:
     """The server, between two rounds: where the keys of the second round are worth most."""
     from .message import Message
-    from .plan import Plan
-    from .server import Server
+    from .plan.plan import Plan
+    from .server.server import Server
 
     _check_writable(out)
     agreed = Plan.load(plan_file)
@@ -492,10 +493,10 @@ def answer(
     out: str,
 ) -> None:
     """A data holder, in the second round: the answer to the server's follow-up."""
-    from .follow_up import FollowUp
-    from .party import Party
-    from .plan import Plan
-    from .secret import Secret
+    from .party.party import Party
+    from .party.secret import Secret
+    from .plan.follow_up import FollowUp
+    from .plan.plan import Plan
 
     _check_writable(out)
     if Path(out).exists():
@@ -532,11 +533,11 @@ def server(
     json_file: str | None,
 ) -> None:
     """The untrusted server: all parties' messages in, a synthetic table out."""
-    from .follow_up import FollowUp
     from .message import Answer, Message
-    from .plan import Plan
-    from .server import Server
-    from .table import check_output, write_table
+    from .plan.follow_up import FollowUp
+    from .plan.plan import Plan
+    from .server.server import Server
+    from .tables.arrow import check_output, write_table
 
     _check_writable(out, model_file, json_file)
     check_output(out)
@@ -553,7 +554,7 @@ def server(
     if model_file is not None:
         result.model.save(model_file)
     _write_json(json_file, result.to_json())
-    _say_so(agreed, out, model_file)
+    _write_privacy_notice(agreed, out, model_file)
     if json_file != "-":
         click.echo(result.ledger.table())
         click.echo(f"{result.codes.shape[1]:,} synthetic rows written to {out}.")
@@ -595,7 +596,7 @@ def bench(rows: int, attributes: int, values: int, keys: int, threads: int | Non
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None) -> None:
     """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
-    from .demo import run_demo
+    from .demo.run import run_demo
 
     _check_writable(json_file)
     if Path(folder).exists() and not Path(folder).is_dir():

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from .errors import PlanError, SchemaError, TableError
 from .kernels.contingency import contingency
-from .schema import Schema
-from .table import align, check_columns, encode_arrow, encode_columns, read_arrow, some
+from .plan.schema import Schema
+from .tables.arrow import read_arrow
+from .tables.table import align, check_columns, encode_arrow, encode_columns, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
 

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import container
 from .errors import MessageError, VertiMRFError
-from .fingerprint import fingerprint
-from .plan import Plan
+from .files import container
+from .files.canonical import fingerprint
+from .party.secret import Offer, OfferKey, Secret
+from .plan.plan import Plan
+from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .schema import Schema
-from .secret import Offer, OfferKey, Secret
 
 __all__ = ["describe"]
 

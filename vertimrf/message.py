@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import container
-from .encode import SharedKeyPlan, SketchPlan
 from .errors import MessageError
-from .follow_up import FollowUp
-from .measurement import LocalMarginal
-from .plan import LocalPlan, Plan
-from .respond import ResponsePlan
+from .files import container
+from .model.measurement import Measurement
+from .plan.follow_up import FollowUp
+from .plan.plan import LocalPlan, Plan
+from .sketches.parameters import ResponsePlan, SharedKeyPlan, SketchPlan
 
-__all__ = ["Answer", "Message"]
+__all__ = ["Answer", "LocalMarginal", "Message"]
 
 KIND = "party message"
 ANSWER_KIND = "party answer"
@@ -259,3 +258,29 @@ def _unpack(packed: npt.NDArray[np.uint8], shape: tuple[int, int], floor: int) -
     flat[0::2] = packed & np.uint8(15)
     flat[1::2] = packed >> np.uint8(4)
     return (flat[: shape[0] * shape[1]] + np.uint8(floor)).reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMarginal:
+    """A marginal of its own attributes as a party releases it: ``units * count + noise`` in every cell.
+
+    Attributes:
+        attributes: strictly increasing attribute indices.
+        counts: units times the counts, plus noise [shape=(size, ...), int64].
+        sigma: standard deviation of that noise.
+        units: how many units of measurement it took.
+    """
+
+    attributes: tuple[int, ...]
+    counts: npt.NDArray[np.int64]
+    sigma: float
+    units: int = 1
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of a count, in records."""
+        return self.sigma / self.units
+
+    def measurement(self, source: str) -> Measurement:
+        """It as the model is fitted to it."""
+        return Measurement(self.attributes, (None,) * len(self.attributes), self.counts / self.units, self.error, source)

@@ -14,10 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from vertimrf.plan import Shares, make_plan
-from vertimrf.protocol import run_protocol
-from vertimrf.schema import Attribute, Schema
-from vertimrf.table import Table
+from vertimrf.plan.plan import Shares
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.tables.table import Table
+from vertimrf.trial import run_protocol
 
 __all__ = ["METHODS", "PEERS", "Method", "Outcome"]
 

@@ -31,6 +31,7 @@ import numpy as np
 from .jit import kernel
 
 __all__ = [
+    "absorb",
     "clear",
     "expected_counts",
     "finish_passes",
@@ -38,7 +39,6 @@ __all__ = [
     "prepare_passes",
     "run_blocks",
     "run_passes",
-    "take_up",
 ]
 
 # Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows; they are
@@ -526,7 +526,7 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
 
 
 @kernel
-def take_up(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
+def absorb(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
     """Add parameters of measurements to the logs of the factors; arguments as for :func:`potentials`."""
     for f in range(factors.shape[0]):
         table = logs[factors[f, 0] : factors[f, 0] + factors[f, 1]]

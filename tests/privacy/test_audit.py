@@ -1,0 +1,81 @@
+"""A distinguisher on worst-case neighbours, through the real encode path: short runs of benchmarks/audit.py.
+
+Its bounds fail by chance once in ten thousand runs where they are tight, and the distances asserted here leave room.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vertimrf.privacy.events import SketchEvent
+from vertimrf.privacy.noise import SystemNoise
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "audit.py"
+
+
+@pytest.fixture(scope="module")
+def audit():
+    spec = importlib.util.spec_from_file_location("audit", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up by name.
+    sys.modules["audit"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_bound_itself(audit):
+    rng = np.random.default_rng(0)
+    # Two Gaussians mu = 1 apart: epsilon at 1e-3 is 3.2; the bound is below it and well above nothing.
+    one, other = rng.normal(1, 1, 40_000), rng.normal(0, 1, 40_000)
+    assert 1.5 < audit.certain_epsilon(one, other, 1e-3) < 3.2
+    assert audit.certain_epsilon(other, one, 1e-3) < 0.1
+    assert audit.certain_epsilon(other, rng.normal(0, 1, 40_000), 1e-3) < 0.3
+
+
+def test_the_distinguishers_likelihood_ratio_is_the_accountants(audit):
+    event = SketchEvent(150, 3, 14, 1, attributes_per_key=3)
+    table = audit.log_ratio(150, 3, 14, 3)[3:, 1:]
+    ours = np.sort(event.atoms[1])
+    # The accountant leaves out what cannot occur.
+    for ratio in ours:
+        assert np.abs(table - ratio).min() < 1e-9
+
+
+def test_scheduled_pairs_stay_below_the_ledger(audit):
+    outcome = audit.audit_pairs(6000)
+    assert 0.2 < outcome.found < outcome.exact
+    assert audit.audit_pairs(1000, others=40).found < outcome.exact
+
+
+def test_too_few_phantoms_are_caught(audit):
+    # An eighth of the phantoms that the ledger would state: the audit notices.
+    stated = audit.audit_pairs(2, phantoms=150).exact
+    assert audit.audit_pairs(4000, phantoms=19).found > stated
+
+
+@pytest.mark.parametrize("one_clique", [True, False])
+def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
+    outcome = audit.audit_local(300, one_clique)
+    # As many trials could find more than the ledger has.
+    assert outcome.found < outcome.exact <= outcome.claim < outcome.reach
+
+
+def test_too_little_local_noise_is_caught(audit, monkeypatch):
+    # A twentieth of the noise that the ledger states.
+    gaussian = SystemNoise.gaussian
+    monkeypatch.setattr(SystemNoise, "gaussian", lambda self, exact, sigma: gaussian(self, exact, sigma / 20))
+    outcome = audit.audit_local(300, True)
+    assert outcome.found > outcome.exact
+
+
+def test_the_published_encoder_exceeds_its_claim_by_far(audit):
+    outcome = audit.audit_published(4000)
+    assert outcome.claim == 0.4
+    assert 5 * outcome.claim < outcome.found < outcome.exact
+    assert math.isfinite(outcome.exact)

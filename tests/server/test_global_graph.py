@@ -1,0 +1,155 @@
+"""GraphCom: marginals compete for cliques, those that the model misses most come first."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from vertimrf.model.measurement import Measurement
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.server import global_graph
+from vertimrf.server.global_graph import combine_graphs
+
+N = 10_000.0
+
+
+def plan_of(sizes, held, tau):
+    attributes = [Attribute.integer(f"a{i}", s) for i, s in enumerate(sizes)]
+    schema = Schema.of({"one": attributes[:held], "two": attributes[held:]})
+    return make_plan(schema, epsilon=1.0, expected_records=int(N), nonce="graph", tau=tau, keys=1000)
+
+
+def measured(codes, sizes, attributes, sigma=5.0, bins=None):
+    maps = tuple(np.arange(sizes[a]) if bins is None else np.arange(sizes[a]) * bins // sizes[a] for a in attributes)
+    shape = [sizes[a] if bins is None else bins for a in attributes]
+    counts = np.zeros(shape)
+    np.add.at(counts, tuple(m[codes[a]] for a, m in zip(attributes, maps, strict=True)), 1.0)
+    return Measurement(attributes, (None,) * len(attributes) if bins is None else maps, counts, sigma)
+
+
+def chain(sizes, noise, seed=0):
+    """Every attribute follows the one before it, but for a part of the records."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, sizes[0], int(N))]
+    for size in sizes[1:]:
+        fresh = rng.integers(0, size, int(N))
+        codes.append(np.where(rng.random(int(N)) < noise, fresh, codes[-1] % size))
+    return np.array(codes)
+
+
+def everything(codes, sizes, held, **settings):
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    local = [measured(codes, sizes, (a,)) for a in range(len(sizes))]
+    local += [measured(codes, sizes, p) for p in pairs if (p[0] < held) == (p[1] < held)]
+    return local, [measured(codes, sizes, p, **settings) for p in pairs if (p[0] < held) != (p[1] < held)]
+
+
+@pytest.mark.parametrize("bins", [None, 2])
+def test_with_room_for_a_tree_the_chain_is_found(bins):
+    # Cliques of two attributes: of all pairs, direct neighbours explain the rest.
+    sizes = (4,) * 6
+    codes = chain(sizes, 0.3)
+    plan = plan_of(sizes, 3, tau=16)
+    local, crossing = everything(codes, sizes, 3, bins=bins)
+    kept, tree, warnings = combine_graphs(plan, local, crossing, N)
+    assert [m.attributes for m in kept] == [(2, 3)]
+    assert {c for c in tree.cliques if len(c) == 2} == {(i, i + 1) for i in range(5)}
+    assert not warnings
+
+
+def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
+    # Three-way marginals are set aside while the graph grows, and kept where it turns out to hold them.
+    monkeypatch.setattr(global_graph, "MANY_MARGINALS", 5)
+    sizes = (3,) * 8
+    codes = chain(sizes, 0.3)
+    local, crossing = everything(codes, sizes, 4)
+    crossing += [measured(codes, sizes, (a, a + 1, a + 2)) for a in (2, 3)]
+    kept, tree, _ = combine_graphs(plan_of(sizes, 4, tau=27), local, crossing, N)
+    edges = {pair for clique in tree.cliques for pair in itertools.combinations(clique, 2)}
+    assert edges >= {(i, i + 1) for i in range(7)}
+    assert tree.largest <= 27
+    assert [m for m in crossing if tree.covering(m.attributes) >= 0] == list(kept)
+
+
+def test_what_the_graph_explains_already_takes_no_room():
+    # 0 and 1 are copies; 2 follows them. After (0, 1) and (0, 2), the pair (1, 2) is explained, (3, 4) is not.
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 4, int(N))
+    third = np.where(rng.random(int(N)) < 0.5, rng.integers(0, 4, int(N)), first)
+    other = rng.integers(0, 4, int(N))
+    weak = np.where(rng.random(int(N)) < 0.8, rng.integers(0, 4, int(N)), other)
+    codes, sizes = np.array([first, first, other, third, weak]), (4,) * 5
+    local, crossing = everything(codes, sizes, 3)
+    kept, tree, _ = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)
+    assert (2, 4) in [m.attributes for m in kept]
+    assert tree.largest <= 16
+    assert len({(0, 3), (1, 3)} & {m.attributes for m in kept}) == 1
+
+
+def test_where_everything_fits_one_clique_everything_is_kept():
+    sizes = (3, 2, 2, 3)
+    codes = chain(sizes, 0.3)
+    local, crossing = everything(codes, sizes, 2)
+    kept, tree, _ = combine_graphs(plan_of(sizes, 2, tau=36), local, crossing, N)
+    assert len(tree.cliques) == 1
+    assert kept == tuple(crossing)
+
+
+@pytest.mark.parametrize("tau", [2, 30, 200, 2000])
+def test_cliques_stay_within_tau_and_every_kept_marginal_has_one(tau):
+    sizes = (5, 3, 4, 2, 6, 3)
+    codes = chain(sizes, 0.4)
+    local, crossing = everything(codes, sizes, 3)
+    crossing.append(measured(codes, sizes, (0, 3, 5)))
+    kept, tree, warnings = combine_graphs(plan_of(sizes, 3, tau=tau), local, crossing, N)
+    assert tree.largest <= max(tau, max(sizes))
+    assert all(tree.covering(m.attributes) >= 0 for m in kept)
+    assert bool(warnings) == (not kept)
+
+
+def test_domains_of_ten_thousand_values():
+    rng = np.random.default_rng(2)
+    sizes = (10_000, 3, 10_000, 3)
+    codes = np.array([rng.integers(0, s, int(N)) for s in sizes])
+    codes[3] = codes[1]
+    local, crossing = everything(codes, sizes, 2, sigma=1.0, bins=3)
+    kept, tree, _ = combine_graphs(plan_of(sizes, 2, tau=40_000), local[:4], crossing, N)
+    assert (1, 3) in [m.attributes for m in kept]
+    assert tree.largest <= 40_000
+
+
+def test_what_is_too_wide_to_compute_is_compared_with_independent_attributes(monkeypatch):
+    sizes = (4,) * 6
+    local, crossing = everything(chain(sizes, 0.3), sizes, 3)
+    expected = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)[1]
+    monkeypatch.setattr("vertimrf.server.global_graph.MOST_CELLS", 1)
+    found = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)[1]
+    assert found.largest <= 16
+    assert found.covering((2, 3)) >= 0
+    assert expected.covering((2, 3)) >= 0
+
+
+def test_noise_alone_adds_no_edge():
+    rng = np.random.default_rng(3)
+    sizes = (4,) * 6
+    one_way = [Measurement((a,), (None,), np.full(4, N / 4), 1.0) for a in range(6)]
+    crossing = [
+        Measurement((a, b), (None, None), N / 16 + 40 * rng.normal(size=(4, 4)), 40.0) for a in range(3) for b in range(3, 6)
+    ]
+    scores = sum(np.abs(m.counts - N / 16).sum() > np.sqrt(2 / np.pi) * 40 * 16 for m in crossing)
+    kept, _, _ = combine_graphs(plan_of(sizes, 3, tau=16), one_way, crossing, N)
+    # Those that chance lifts above their own expected noise, and no others.
+    assert len(kept) <= scores < len(crossing)
+
+
+def test_one_party_keeps_its_local_graph():
+    sizes = (3, 3, 3)
+    codes = chain(sizes, 0.3)
+    local, _ = everything(codes, sizes, 3)
+    kept, tree, warnings = combine_graphs(plan_of(sizes, 2, tau=9), local, [], N)
+    assert kept == ()
+    assert warnings == ()
+    assert tree.covering((0, 1, 2)) >= 0

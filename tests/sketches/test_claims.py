@@ -1,0 +1,179 @@
+"""The published encoder end to end: refused without consent, its claim beside the exact value, and marked wherever it goes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from vertimrf.cli import main
+from vertimrf.errors import PlanError, PrivacyError
+from vertimrf.files import container
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.accountant import epsilon
+from vertimrf.privacy.events import SketchEvent
+from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.published.shared_keys_estimate import published_estimates
+from vertimrf.sketches.claims import claimed_floor, claimed_phantoms
+from vertimrf.sketches.parameters import SharedKeyPlan
+from vertimrf.tables.ids import record_digests
+
+ROWS = 4000
+
+
+def schema_of_two():
+    attributes = tuple(Attribute(name=n, kind="integer", codes=s) for n, s in (("a", 3), ("b", 2), ("x", 3), ("y", 2)))
+    return Schema(attributes=attributes, parties=(("left", ("a", "b")), ("right", ("x", "y"))))
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return make_plan(
+        schema_of_two(), epsilon=2.0, expected_records=ROWS, nonce="test", encoder="published", claim_as_published=True
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 3, ROWS)
+    pd.DataFrame({"id": range(ROWS), "a": a, "b": rng.integers(0, 2, ROWS)}).to_csv(tmp_path / "left.csv", index=False)
+    pd.DataFrame({"id": range(ROWS), "x": a, "y": rng.integers(0, 2, ROWS)}).to_csv(tmp_path / "right.csv", index=False)
+    schema_of_two().save(tmp_path / "schema.json")
+    return tmp_path
+
+
+def command(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_the_claim_is_the_papers():
+    # Fire: d = 16, t = 2000, delta = 1/21,574, epsilon = 0.4.
+    assert claimed_phantoms(0.4, 1 / 21_574, 2000, 16) == 5651
+    assert claimed_floor(0.4, 1 / 21_574, 2000, 16) == 13
+    for bad in ((0.0, 0.1), (1.0, 0.0), (1.0, 1.0), (float("nan"), 0.1)):
+        with pytest.raises(PrivacyError, match="claim needs"):
+            claimed_phantoms(*bad, 2000, 16)
+
+
+def test_the_ledger_shows_claim_and_exact_value(plan):
+    entry = plan.entries()[-1]
+    event = SketchEvent(plan.sketch.phantoms, plan.sketch.floor, plan.sketch.ceiling, 2000, attributes_per_key=4)
+    assert entry.event == event
+    exact = epsilon([event], plan.delta / 2).epsilon
+    assert exact > 10
+    assert f"claimed epsilon 1, exactly {exact:.1f}" in entry.noise
+    ledger = plan.ledger()
+    assert not ledger.private
+    assert "claim as published" in ledger.reasons[0]
+    assert ledger.epsilon > exact * 0.9
+    assert "NOT PRIVATE: claim as published" in ledger.table()
+    # What does not come from the claim meets its half exactly.
+    assert 0.97 < epsilon([e.event for e in plan.entries()[:-1]], plan.delta / 2).epsilon <= 1.0
+
+
+def test_without_consent_it_is_refused():
+    with pytest.raises(PlanError, match="--claim-as-published"):
+        make_plan(schema_of_two(), epsilon=1.0, expected_records=ROWS, nonce="test", encoder="published")
+
+
+def test_a_published_plan_survives_its_file_and_notices_edits(plan, tmp_path):
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json") == plan
+    for change in ({"phantoms": plan.sketch.phantoms - 1}, {"keys": plan.sketch.keys * 2}):
+        with pytest.raises(PlanError, match="fewer phantoms than it claims: it was edited"):
+            Plan.from_json(replace(plan, sketch=replace(plan.sketch, **change)).to_json())
+    with pytest.raises(PlanError, match="more than its target"):
+        Plan.from_json(replace(plan, count_sigma=plan.count_sigma / 100).to_json())
+
+
+def test_estimates_are_those_of_the_sets():
+    """Cells of a pair, within five of the standard errors that the estimate states, phantoms included."""
+    rng = np.random.default_rng(2)
+    rows = 15_000
+    a = rng.integers(0, 3, rows)
+    b = np.where(rng.random(rows) < 0.7, a, rng.integers(0, 3, rows))
+    plan = SharedKeyPlan(phantoms=500, floor=5, ceiling=30, keys=10_000, sizes=(3, 3))
+    sides = []
+    for attribute, codes in enumerate((a, b)):
+        encoder = SharedKeyEncoder(plan, [attribute], bytes(32))
+        encoder.update(record_digests(np.arange(rows)), codes[None].astype(np.uint16))
+        sides.append(encoder.result()[0])
+    (measured,) = published_estimates(plan, (0, 1), (None, None), sides, [(0, 1)], rows)
+    truth = np.zeros((3, 3))
+    np.add.at(truth, (a, b), 1)
+    assert (measured.counts >= 0).all()
+    clipped = measured.counts == 0
+    assert (np.abs(measured.counts - truth) < 5 * measured.sigma)[~clipped].all()
+    assert (truth < 5 * measured.sigma)[clipped].all()
+    assert measured.sigma.max() < 0.02 * rows
+
+
+def test_an_attribute_of_one_value_has_no_others():
+    plan = SharedKeyPlan(phantoms=10, floor=2, ceiling=20, keys=1000, sizes=(1, 1))
+    tables = [SharedKeyEncoder(plan, [attribute], bytes(32)).result()[0] for attribute in (0, 1)]
+    (measured,) = published_estimates(plan, (0, 1), (None, None), tables, [(0, 1)], 50.0)
+    assert measured.counts.shape == (1, 1)
+    assert measured.counts[0, 0] == pytest.approx(50, abs=1)
+
+
+def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
+    arguments = [
+        "synthesize", folder / "left.csv", folder / "right.csv", "--id", "id", "--schema", folder / "schema.json", "--epsilon", 8,
+        "--expected-records", ROWS, "--encoder", "published", "--out", folder / "out.csv", "--json", folder / "out.json",
+    ]  # fmt: skip
+    refused = command(*arguments)
+    assert refused.exit_code == 2
+    assert "gives complete records away" in refused.output
+    assert not (folder / "out.csv").exists()
+    outcome = command(*arguments, "--claim-as-published")
+    assert outcome.exit_code == 0, outcome.output
+    assert "NOT PRIVATE: claim as published" in outcome.output
+    assert "NOT PRIVATE: claim as published" in (folder / "out.csv.not-private.txt").read_text()
+    told = json.loads((folder / "out.json").read_text())
+    assert told["private"] is False
+    assert "claim as published" in told["reasons"][0]
+    assert told["epsilon"] > 10
+    assert len(pd.read_csv(folder / "out.csv")) == told["rows"]
+
+
+def test_role_by_role_every_file_says_so(folder):
+    plan_command = [
+        "plan", "--schema", folder / "schema.json", "--epsilon", 8, "--expected-records", ROWS, "--encoder", "published",
+        "--out", folder / "plan.json",
+    ]  # fmt: skip
+    assert command(*plan_command).exit_code == 2
+    assert command(*plan_command, "--claim-as-published").exit_code == 0
+    from vertimrf.party.secret import Secret
+
+    Secret.new().save(folder / "secret")
+    for name in ("left", "right"):
+        party = [
+            "party", folder / f"{name}.csv", "--plan", folder / "plan.json", "--name", name, "--secret", folder / "secret",
+            "--id", "id", "--out", folder / f"{name}.message",
+        ]  # fmt: skip
+        refused = command(*party)
+        assert refused.exit_code == 2
+        assert "refuse it" in refused.output
+        assert command(*party, "--claim-as-published").exit_code == 0
+        header, _ = container.unpack((folder / f"{name}.message").read_bytes(), "party message", name)
+        assert "claim as published" in header["reasons"][0]
+    outcome = command(
+        "server", folder / "left.message", folder / "right.message", "--plan", folder / "plan.json",
+        "--out", folder / "out.csv", "--model", folder / "model", "--json", folder / "out.json",
+    )  # fmt: skip
+    assert outcome.exit_code == 0, outcome.output
+    for name in ("plan.json", "left.message", "right.message", "out.csv", "model"):
+        assert "claim as published" in (folder / f"{name}.not-private.txt").read_text()
+
+
+def test_scheduled_pairs_never_say_so(folder):
+    plan = make_plan(schema_of_two(), epsilon=1.0, expected_records=ROWS, nonce="test", keys=1 << 10)
+    assert plan.reasons == ()
+    assert plan.ledger().private

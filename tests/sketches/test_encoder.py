@@ -1,0 +1,550 @@
+"""The streaming encoders: whatever the route, the same levels; whatever the input, one clear sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles import ALPHA, cdf, chi_square
+
+from vertimrf.bench import run_bench
+from vertimrf.errors import MessageError, PlanError, PrivacyError, TableError
+from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.tables.ids import record_digests
+
+SECRET = bytes(range(32))
+# Groups 0, 1 at one party, 2, 3 at the other; 4 at a third, which has a domain of 1.
+PLAN = SketchPlan(
+    phantoms=3,
+    floor=2,
+    ceiling=14,
+    pairs=(
+        ScheduledPair(0, 2, 300, 4, 3),
+        ScheduledPair(0, 3, 70, 4, 17),
+        ScheduledPair(2, 1, 1, 3, 2),
+        ScheduledPair(1, 3, 513, 2, 17),
+        ScheduledPair(4, 0, 40, 1, 4),
+    ),
+)
+SHARED = SharedKeyPlan(phantoms=3, floor=2, ceiling=14, keys=500, sizes=(4, 2, 3, 17, 1))
+SIZES = (4, 2, 3, 17, 1)
+N = 3000
+DIGESTS = record_digests(np.arange(N))
+CODES = np.stack([np.random.default_rng(j).zipf(1.5, N) % u for j, u in enumerate(SIZES)]).astype(np.uint16)
+
+Make = Callable[..., SketchEncoder | SharedKeyEncoder]
+
+
+def paired(
+    attributes: Sequence[int] = (0, 1), num_threads: int | None = None, plan: SketchPlan = PLAN
+) -> SketchEncoder:
+    return SketchEncoder(plan, attributes, SECRET, num_threads)
+
+
+def shared(attributes: Sequence[int] = (0, 1), num_threads: int | None = None) -> SharedKeyEncoder:
+    return SharedKeyEncoder(SHARED, attributes, SECRET, num_threads)
+
+
+BOTH = pytest.mark.parametrize("make", [paired, shared])
+
+
+def no_entropy(count: int) -> bytes:
+    """Phantoms at the floor: what is left are the records' own levels."""
+    return bytes(count)
+
+
+def levels(encoder: SketchEncoder | SharedKeyEncoder) -> list[list[list[int]]]:
+    return [table.tolist() for table in encoder.result(no_entropy)]
+
+
+def encoded(make: Make, chunks: Sequence[np.ndarray], attributes: Sequence[int] = (0, 1), **options: int) -> list:
+    encoder = make(attributes, **options)
+    for chunk in chunks:
+        encoder.update(DIGESTS[chunk], CODES[list(attributes)][:, chunk])
+    return levels(encoder)
+
+
+ALL = np.arange(N)
+
+
+# --- what is published ---
+
+
+def test_tables_come_in_schedule_order_with_the_plans_shapes() -> None:
+    assert [t.shape for t in paired((1, 0)).result()] == [(4, 300), (4, 70), (2, 1), (2, 513), (4, 40)]
+    assert [t.shape for t in paired((3, 2)).result()] == [(3, 300), (17, 70), (3, 1), (17, 513)]
+    assert [t.shape for t in paired((4,)).result()] == [(1, 40)]
+    assert [t.shape for t in shared((3, 0)).result()] == [(17, 500), (4, 500)]
+    for table in paired().result():
+        assert table.dtype == np.uint8
+        assert 2 <= table.min() <= table.max() <= 14
+
+
+@BOTH
+def test_levels_stay_between_floor_and_ceiling(make: Make) -> None:
+    encoder = make((0, 1))
+    encoder.update(DIGESTS, CODES[:2])
+    for table in encoder.result(lambda count: b"\xff" * count):
+        assert (table == 14).all()
+    for table in make((0, 1)).result(no_entropy):
+        assert (table == 2).all()
+
+
+@BOTH
+def test_phantoms_of_an_empty_table_have_their_law(make: Make) -> None:
+    counts = np.zeros(15, int)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        for table in make((0, 1)).result(rng.bytes):
+            counts += np.bincount(table.ravel(), minlength=15)
+    law = np.diff(cdf(np.arange(2, 15), 3, 14), prepend=0.0)
+    assert chi_square(counts[2:], law) > ALPHA
+
+
+def test_default_entropy_is_fresh() -> None:
+    a, b = (paired().result()[0] for _ in range(2))
+    assert not np.array_equal(a, b)
+
+
+def test_floor_zero_and_the_narrowest_range_of_levels() -> None:
+    for floor, ceiling in ((0, 1), (0, 2), (1, 2), (0, 40)):
+        encoder = paired(plan=replace(PLAN, floor=floor, ceiling=ceiling))
+        encoder.update(DIGESTS, CODES[:2])
+        for table in encoder.result():
+            assert max(floor, 1) <= table.min() <= table.max() <= ceiling
+        other = SharedKeyEncoder(replace(SHARED, floor=floor, ceiling=ceiling), (0, 1), SECRET)
+        other.update(DIGESTS, CODES[:2])
+        assert max(t.max() for t in other.result()) <= ceiling
+
+
+# --- both parties of a pair, and all attributes of a record ---
+
+
+def test_two_parties_give_a_record_the_same_level() -> None:
+    """One record, no other: wherever either party shows a level above the floor, the other shows the same one."""
+    for record in range(5):
+        one = slice(record, record + 1)
+        left, right = paired((0, 1)), paired((2, 3))
+        left.update(DIGESTS[one], CODES[[0, 1], one])
+        right.update(DIGESTS[one], CODES[[2, 3], one])
+        mine, theirs = left.result(no_entropy), right.result(no_entropy)
+        for a, b, pair in ((0, 0, PLAN.pairs[0]), (1, 1, PLAN.pairs[1]), (3, 3, PLAN.pairs[3])):
+            held = CODES[pair.left, record], CODES[pair.right, record]
+            assert np.array_equal(mine[a][held[0]], theirs[b][held[1]])
+            assert (mine[a][held[0]] > 2).sum() > 5
+            assert (np.delete(mine[a], held[0], axis=0) == 2).all()
+
+
+def test_parties_with_different_cut_offs_agree_above_both() -> None:
+    """A value that everybody holds stops high, a rare one low; the rare value's records must show the same levels."""
+    n, rare = 20_000, 50
+    digests = record_digests(np.arange(n))
+    common, scarce = np.zeros((1, n), np.uint16), np.zeros((1, n), np.uint16)
+    scarce[0, :rare] = 1
+    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 2000, 2, 2),))
+    left, right = (SketchEncoder(plan, (group,), SECRET) for group in (0, 1))
+    left.update(digests, common)
+    right.update(digests, scarce)
+    everybody = left.result(no_entropy)[0][0]
+    table = right.result(no_entropy)[0]
+    assert np.array_equal(everybody, table.max(axis=0))
+    alone = SketchEncoder(plan, (0,), SECRET)
+    alone.update(digests[:rare], common[:, :rare])
+    assert np.array_equal(alone.result(no_entropy)[0][0], table[1])
+
+
+def test_shared_keys_give_one_level_to_a_record_in_all_attributes() -> None:
+    one = slice(7, 8)
+    tables = []
+    for attributes in ((0, 3), (1, 2)):
+        encoder = shared(attributes)
+        encoder.update(DIGESTS[one], CODES[list(attributes), one])
+        tables += [t[CODES[a, 7]] for a, t in zip(attributes, encoder.result(no_entropy), strict=True)]
+    for other in tables[1:]:
+        assert np.array_equal(tables[0], other)
+
+
+def test_secret_and_encoder_kind_change_every_level() -> None:
+    plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 500, 1, 1),))
+    rows = []
+    for secret in (SECRET, bytes(32), SECRET[:31] + b"\x00"):
+        encoder = SketchEncoder(plan, (0,), secret)
+        encoder.update(DIGESTS[:100], np.zeros((1, 100), np.uint16))
+        rows.append(encoder.result(no_entropy)[0][0])
+    other = SharedKeyEncoder(SharedKeyPlan(1, 1, 30, 500, (1,)), (0,), SECRET)
+    other.update(DIGESTS[:100], np.zeros((1, 100), np.uint16))
+    rows.append(other.result(no_entropy)[0][0])
+    for i, a in enumerate(rows):
+        for b in rows[:i]:
+            # Independent levels of 100 records agree with probability 0.23; 500 keys: standard error 0.02.
+            assert (a == b).mean() < 0.35
+
+
+def test_published_pair_has_the_joint_law() -> None:
+    """P(W_v <= x, W_w <= y) = F(x)^(a + N) F(y)^(b + N) F(min(x, y))^c, through the encoders, phantoms included."""
+    a, b, c, phantoms, ceiling, keys = 30, 10, 20, 5, 12, 100_000
+    digests = record_digests(np.arange(a + b + c))
+    plan = SketchPlan(phantoms, 2, ceiling, (ScheduledPair(0, 1, keys, 2, 2),))
+    codes = np.zeros((2, a + b + c), np.uint16)
+    codes[0, a + c :] = 1
+    codes[1, :a] = 1
+    rng = np.random.default_rng(31)
+    rows = []
+    for group in (0, 1):
+        encoder = SketchEncoder(plan, (group,), SECRET)
+        encoder.update(digests, codes[group : group + 1])
+        rows.append(encoder.result(rng.bytes)[0][0])
+    x = np.arange(2, ceiling + 1)
+    joint = np.multiply.outer(cdf(x, a + phantoms, ceiling), cdf(x, b + phantoms, ceiling))
+    joint *= cdf(np.minimum.outer(x, x), c, ceiling)
+    law = np.diff(np.diff(joint, axis=0, prepend=0.0), axis=1, prepend=0.0)
+    counts = np.zeros((ceiling + 1, ceiling + 1), int)
+    np.add.at(counts, tuple(rows), 1)
+    assert chi_square(counts[2:, 2:].ravel(), np.where(law > 1e-12, law, 0).ravel()) > ALPHA
+
+
+# --- routes ---
+
+
+@BOTH
+def test_chunks_orders_and_repeated_records_change_nothing(make: Make) -> None:
+    expected = encoded(make, [ALL])
+    rng = np.random.default_rng(32)
+    shuffled = rng.permutation(N)
+    assert encoded(make, [shuffled]) == expected
+    assert encoded(make, np.array_split(shuffled, 7)) == expected
+    assert encoded(make, [ALL[:1], ALL[1:3], ALL[3:3], ALL[3:]]) == expected
+    assert encoded(make, [ALL, ALL[:500]]) == expected
+    assert encoded(make, [ALL[i : i + 100] for i in range(0, N, 100)]) == expected
+
+
+def test_columns_grouped_one_at_a_time_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = encoded(paired, [ALL])
+    monkeypatch.setattr("vertimrf.sketches.encoder.GROUPED_RECORDS", N)
+    assert encoded(paired, [ALL]) == expected
+
+
+@BOTH
+def test_merge_trees_change_nothing(make: Make) -> None:
+    expected = encoded(make, [ALL])
+
+    def part(chunk: np.ndarray) -> SketchEncoder | SharedKeyEncoder:
+        encoder = make((0, 1))
+        encoder.update(DIGESTS[chunk], CODES[:2, chunk])
+        return encoder
+
+    a, b, c, d = map(part, np.array_split(ALL, 4))
+    a.merge(b)
+    c.merge(d)
+    a.merge(c)
+    assert levels(a) == expected
+    whole, empty = part(ALL), make((0, 1))
+    empty.merge(whole)
+    assert levels(empty) == expected
+    first, rest = part(ALL[:200]), part(ALL[150:2000])
+    rest.merge(first)
+    rest.update(DIGESTS[2000:], CODES[:2, 2000:])
+    assert levels(rest) == expected
+
+
+@BOTH
+def test_states_carry_partial_sketches_between_processes(make: Make) -> None:
+    expected = encoded(make, [ALL])
+    half = make((0, 1))
+    half.update(DIGESTS[: N // 2], CODES[:2, : N // 2])
+    other = make((0, 1))
+    other.update(DIGESTS[N // 2 :], CODES[:2, N // 2 :])
+    other.merge_state(half.state())
+    assert levels(other) == expected
+
+
+ROUTES = """
+import numpy as np, hashlib, numba, sys
+sys.path[:0] = {tests!r}
+from test_encoder import *
+for make in (paired, shared):
+    for threads in (1, 2, 8):
+        print(threads, hashlib.sha256(repr(encoded(make, [ALL], num_threads=threads)).encode()).hexdigest())
+print(numba.config.NUMBA_NUM_THREADS)
+"""
+
+
+def test_eight_threads_give_the_same_levels_as_one() -> None:
+    here = os.path.dirname(__file__)
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "8"}
+    script = ROUTES.format(tests=[here, os.path.dirname(here)])
+    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    *lines, started = run.stdout.split("\n")[:-1]
+    assert started == "8"
+    assert len({line.split()[1] for line in lines[:3]}) == 1
+    assert len({line.split()[1] for line in lines[3:]}) == 1
+
+
+def test_keys_beyond_one_block_are_cut_and_independent() -> None:
+    keys = 150_001
+    plan = SketchPlan(1, 1, 20, (ScheduledPair(0, 1, keys, 2, 2),))
+    encoder = SketchEncoder(plan, (0,), SECRET)
+    encoder.update(DIGESTS[:200], CODES[1:2, :200])
+    table = encoder.result(no_entropy)[0]
+    assert table.shape == (2, keys)
+    for value in (0, 1):
+        held = (CODES[1, :200] == value).sum()
+        law = np.diff(cdf(np.arange(0, 21), held, 20))
+        for third in np.array_split(table[value], 3):
+            assert chi_square(np.bincount(third, minlength=21)[1:], law) > ALPHA
+    wide = SharedKeyEncoder(SharedKeyPlan(1, 1, 20, keys, (2,)), (0,), SECRET)
+    for chunk in (slice(0, 90), slice(90, 200)):
+        wide.update(DIGESTS[chunk], CODES[1:2, chunk])
+    law = np.diff(cdf(np.arange(0, 21), (CODES[1, :200] == 0).sum(), 20))
+    assert chi_square(np.bincount(wide.result(no_entropy)[0][0], minlength=21)[1:], law) > ALPHA
+
+
+# --- inputs ---
+
+
+@BOTH
+def test_other_integer_types_and_memory_layouts(make: Make) -> None:
+    expected = encoded(make, [ALL])
+    frozen = CODES[:2].copy()
+    frozen.flags.writeable = False
+    digests = DIGESTS.copy()
+    digests.flags.writeable = False
+    strided = np.repeat(DIGESTS, 2)[::2]
+    variants = (
+        frozen,
+        np.asfortranarray(CODES[:2]),
+        CODES[:2].astype(np.int64),
+        CODES[:2].astype(np.uint8),
+        CODES[:2].T.copy().T,
+    )
+    for codes in variants:
+        for ids in (digests, strided):
+            encoder = make((0, 1))
+            encoder.update(ids, codes)
+            assert levels(encoder) == expected
+
+
+@BOTH
+def test_no_rows_and_no_attributes(make: Make) -> None:
+    encoder = make((0, 1))
+    encoder.update(DIGESTS[:0], CODES[:2, :0])
+    assert all((np.array(table) == 2).all() for table in levels(encoder))
+    nobody = make(())
+    nobody.update(DIGESTS, CODES[:0])
+    assert nobody.result() == ()
+
+
+def test_a_domain_of_one() -> None:
+    encoder = paired((4,))
+    encoder.update(DIGESTS, CODES[4:5])
+    assert encoder.result(no_entropy)[0].min() > 2
+
+
+@BOTH
+@pytest.mark.parametrize(("value", "dtype"), [(2, np.uint16), (65535, np.uint16), (-1, np.int32), (70_000, np.int64)])
+def test_codes_outside_the_domain_are_named(make: Make, value: int, dtype: type) -> None:
+    codes = CODES[:2].astype(dtype)
+    codes[1, 5] = value
+    encoder = make((0, 1))
+    with pytest.raises(TableError, match=rf"Attribute 1 holds code {value} in record 5 .* domain 0\.\.1"):
+        encoder.update(DIGESTS, codes)
+    assert all((np.array(table) == 2).all() for table in levels(encoder))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("digests", "codes", "message"),
+    [
+        (DIGESTS[:-1], CODES[:2], "shape"),
+        (DIGESTS, CODES[:1], "shape"),
+        (DIGESTS, CODES[0], "two-dimensional"),
+        (DIGESTS, CODES[:2].astype(float), "integer"),
+        (DIGESTS, CODES[:2].astype(object), "integer"),
+        (DIGESTS.astype(np.int64), CODES[:2], "record_digests"),
+        (DIGESTS.astype(object), CODES[:2], "record_digests"),
+        (DIGESTS[None], CODES[:2], "one row of uint64"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(make: Make, digests: np.ndarray, codes: np.ndarray, message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        make((0, 1)).update(digests, codes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"phantoms": 0}, "at least 1 phantom"),
+        ({"floor": 14}, "floor < ceiling"),
+        ({"floor": -1}, "floor < ceiling"),
+        ({"ceiling": 41}, "<= 40"),
+        ({"pairs": (ScheduledPair(0, 0, 5, 2, 2),)}, "two different groups"),
+        ({"pairs": (ScheduledPair(0, 1, 0, 2, 2),)}, "0 keys"),
+        ({"pairs": (ScheduledPair(0, 1, 2**31 + 1, 2, 2),)}, "at most 2"),
+        ({"pairs": (ScheduledPair(0, 1, 5, 0, 2),)}, "0 values"),
+        ({"pairs": (ScheduledPair(0, 1, 5, 2, 65_537),)}, "65537 values"),
+        ({"pairs": (ScheduledPair(0, 1, 5, 2, 2), ScheduledPair(0, 2, 5, 3, 2))}, "make them equal"),
+    ],
+)
+def test_plans_that_make_no_sense_are_refused(change: dict, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        replace(PLAN, **change)
+
+
+@pytest.mark.parametrize("change", [{"phantoms": 0}, {"floor": 20}, {"keys": 0}, {"sizes": (3, 0)}])
+def test_shared_plans_that_make_no_sense_are_refused(change: dict) -> None:
+    with pytest.raises(PlanError):
+        replace(SHARED, **change)
+
+
+def test_attributes_that_do_not_fit_the_plan_are_refused() -> None:
+    with pytest.raises(PlanError, match="No scheduled pair has group 9"):
+        paired((0, 9))
+    with pytest.raises(PlanError, match="two groups of one party"):
+        paired((0, 2))
+    with pytest.raises(PlanError, match="repeat"):
+        paired((0, 0))
+    with pytest.raises(PlanError, match="attributes 0 to 4, not 5"):
+        shared((5,))
+    with pytest.raises(PrivacyError, match="32 bytes, not 5"):
+        SketchEncoder(PLAN, (0,), b"short")
+
+
+@BOTH
+def test_a_result_is_handed_out_once(make: Make) -> None:
+    encoder = make((0, 1))
+    encoder.result()
+    for again in (
+        encoder.result,
+        encoder.state,
+        lambda: encoder.update(DIGESTS, CODES[:2]),
+        lambda: make((0, 1)).merge(encoder),
+    ):
+        with pytest.raises(PrivacyError, match="only once"):
+            again()
+    kept, merged = make((0, 1)), make((0, 1))
+    kept.merge(merged)
+    with pytest.raises(PrivacyError, match="only once"):
+        merged.result()
+
+
+def test_encoders_of_other_plans_parties_or_secrets_do_not_merge() -> None:
+    encoder = paired()
+    others = (
+        paired((2, 3)),
+        paired((1, 0)),
+        shared(),
+        SketchEncoder(PLAN, (0, 1), bytes(32)),
+        paired(plan=replace(PLAN, phantoms=4)),
+    )
+    for other in others:
+        with pytest.raises(PlanError, match="same plan"):
+            encoder.merge(other)
+        with pytest.raises(MessageError, match="same plan"):
+            encoder.merge_state(other.state())
+    with pytest.raises(PlanError, match="itself"):
+        encoder.merge(encoder)
+
+
+@BOTH
+def test_damaged_states_are_refused(make: Make) -> None:
+    encoder = make((0, 1))
+    state = encoder.state()
+    for bad in (b"", state[:-1], state + b"\x00", b"\x00" * len(state)):
+        with pytest.raises(MessageError, match="not an encoder's state"):
+            encoder.merge_state(bad)
+    with pytest.raises(MessageError, match="damaged"):
+        encoder.merge_state(state[:-1] + b"\xff")
+
+
+# --- the benchmark of the command line ---
+
+
+def test_bench_reports_every_figure() -> None:
+    figures = run_bench(rows=500, attributes=3, values=2, keys=50, num_threads=1)
+    assert {key: figures[key] for key in ("rows", "attributes", "values", "keys", "threads")} == {
+        "rows": 500,
+        "attributes": 3,
+        "values": 2,
+        "keys": 50,
+        "threads": 1,
+    }
+    for key in ("encode_seconds", "pairs_per_second", "dense_pairs_per_second", "python_pairs_per_second"):
+        assert figures[key] > 0
+    assert figures["roofline_seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rows": 0}, {"values": 0}, {"keys": 0}, {"attributes": 1}, {"attributes": 8, "keys": 15}]
+)
+def test_bench_refuses_what_it_cannot_run(wrong: dict) -> None:
+    with pytest.raises(PlanError):
+        run_bench(**{"rows": 10, "keys": 20, "attributes": 2, "values": 2} | wrong)
+
+
+STREAM = """
+import re, sys
+from pathlib import Path
+import numpy as np
+import pyarrow.parquet as pq
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
+from vertimrf.tables.ids import record_digests
+from vertimrf.kernels import warmup
+
+def peak():
+    # Not getrusage: its peak is that of the parent process if that one was larger.
+    return 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
+
+warmup()
+plan = SketchPlan(6326, 9, 20, tuple(ScheduledPair(a, b, 8192, 8, 8) for a in range(4) for b in range(4, 8)))
+encoder = SketchEncoder(plan, (0, 1, 2, 3), bytes(32))
+before = peak()
+for batch in pq.ParquetFile(sys.argv[1]).iter_batches(500_000):
+    codes = np.stack([batch[f"a{j}"].to_numpy() for j in range(4)])
+    encoder.update(record_digests(batch["id"].to_numpy()), codes)
+tables = encoder.result()
+print(peak() - before, sum(t.size for t in tables), min(int(t.min()) for t in tables))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak memory from /proc")
+def test_ten_million_rows_stream_from_parquet_in_bounded_memory(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "large.parquet"
+    schema = pa.schema([("id", pa.int64()), *((f"a{j}", pa.uint8()) for j in range(4))])
+    rng = np.random.default_rng(33)
+    with pq.ParquetWriter(path, schema) as writer:
+        for part in range(10):
+            columns = {"id": np.arange(part * 10**6, (part + 1) * 10**6)}
+            columns |= {f"a{j}": rng.integers(0, 8, 10**6, dtype=np.uint8) for j in range(4)}
+            writer.write_table(pa.table(columns, schema=schema))
+    run = subprocess.run([sys.executable, "-c", STREAM, str(path)], capture_output=True, text=True, check=True)
+    grown, published, lowest = map(int, run.stdout.split())
+    print(f"{grown / 2**20:.0f} MiB on top of what the kernels take, for {published / 2**20:.0f} MiB of sketches")
+    assert grown < 2**30 + published
+    # 1.25 million records a value: a level below 13 has probability 1e-66.
+    assert lowest >= 13
+
+
+@pytest.mark.slow
+def test_levels_are_the_same_without_vector_instructions(tmp_path: Path) -> None:
+    """Another processor, as far as one machine can tell: the golden file must hold for baseline x86-64 or Arm code too."""
+    golden = Path(__file__).parent / "test_golden_encoder.py"
+    environment = {
+        **os.environ,
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    subprocess.run([sys.executable, "-m", "pytest", "-q", str(golden)], env=environment, check=True)

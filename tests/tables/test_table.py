@@ -1,0 +1,472 @@
+"""Tables: reading, encoding against an obvious oracle, decoding, and what bad input is told."""
+
+from __future__ import annotations
+
+import bisect
+import gzip
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertimrf.errors import SchemaError, TableError
+from vertimrf.files.atomic import replacing, write_text
+from vertimrf.plan.schema import MISSING_TEXT, Attribute
+from vertimrf.server.rows import decode
+from vertimrf.tables.arrow import check_output, read_arrow, write_table
+from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table, read_chunks
+
+PEOPLE = (
+    Attribute.numeric("age", [0, 18, 40, 65, 120], integral=True, missing=True),
+    Attribute.categorical("sex", ["F", "M"]),
+    Attribute.categorical("plan", ["basic", "plus"], other="else", missing=True),
+    Attribute.integer("claims", 4),
+    Attribute.categorical("smoker", [False, True]),
+)
+CSV = """plan,id,age,sex,claims,smoker
+basic,007,17,F,0,true
+,7,40,M,3,False
+gold,a é,,M,1,FALSE
+NA,"x,""y""\nz",120,F,2,True
+"""
+# Rows are attributes, in the schema's order and not in the file's.
+CODES = [[0, 2, 4, 3], [0, 1, 1, 0], [0, 3, 2, 3], [0, 3, 1, 2], [1, 0, 0, 1]]
+IDS = ["007", "7", "a é", 'x,"y"\nz']
+
+
+def people() -> pa.Table:
+    """The records of CSV, typed."""
+    return pa.table(
+        {
+            "id": IDS,
+            "age": [17, 40, None, 120],
+            "sex": ["F", "M", "M", "F"],
+            "plan": ["basic", None, "gold", None],
+            "claims": [0, 3, 1, 2],
+            "smoker": [True, False, False, True],
+        }
+    )
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def sources(folder: Path) -> dict[str, Any]:
+    """The same records in every form that is read."""
+    table = people()
+    frame = table.to_pandas()
+    for suffix in ("parquet", "arrow", "feather", "csv", "csv.gz"):
+        write_table(table, folder / f"written.{suffix}")
+
+    class Interchange:
+        def __dataframe__(self, **options: Any) -> Any:
+            return table.__dataframe__(**options)
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return table.__arrow_c_stream__(requested_schema)
+
+    # The line break inside the quotes is part of an id.
+    windows = CSV.replace("\n", "\r\n").replace('y""\r\n', 'y""\n')
+    sex = pa.chunked_array([pa.array(part).dictionary_encode() for part in (["F"], ["M", "M", "F"])])
+    return {
+        "csv": write(folder / "a.csv", CSV),
+        "csv path as text": str(write(folder / "b.csv", CSV)),
+        "csv, windows": write(folder / "c.csv", b"\xef\xbb\xbf" + windows.encode()),
+        "csv, gzip": write(folder / "d.csv.gz", gzip.compress(CSV.encode())),
+        **{f"written {path.suffixes}": path for path in sorted(folder.glob("written.*"))},
+        "arrow": table,
+        "record batch": table.combine_chunks().to_batches()[0],
+        "chunks": pa.concat_tables([table.slice(0, 1), table.slice(1, 2), table.slice(3)]),
+        "slice": pa.concat_tables([table, table]).combine_chunks().slice(4),
+        "pandas": frame,
+        "pandas, id as index": frame.set_index("id"),
+        "pandas, filtered": pd.concat([frame, frame]).iloc[4:],
+        "pandas, categories": frame.astype({"sex": "category", "plan": "category", "claims": "category"}),
+        "polars": pl.from_arrow(table),
+        "polars, categories": pl.from_arrow(table).with_columns(pl.col("sex").cast(pl.Categorical)),
+        "stream": Stream(),
+        "interchange": Interchange(),
+        "text": table.set_column(1, "age", table["age"].cast(pa.string())).set_column(
+            4, "claims", table["claims"].cast(pa.large_string())
+        ),
+        "decimals": table.set_column(1, "age", table["age"].cast(pa.decimal128(24, 2))),
+        "dictionary": table.set_column(4, "claims", table["claims"].dictionary_encode()).set_column(2, "sex", sex),
+    }
+
+
+FORMS = [
+    "csv", "csv path as text", "csv, windows", "csv, gzip", "written ['.parquet']", "written ['.arrow']",
+    "written ['.feather']", "written ['.csv']", "written ['.csv', '.gz']", "arrow", "record batch", "chunks", "slice",
+    "pandas", "pandas, id as index", "pandas, filtered", "pandas, categories", "polars", "polars, categories", "stream",
+    "interchange", "text", "decimals", "dictionary",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_records_encode_alike_in_every_form(tmp_path: Path, form: str) -> None:
+    table = encode_table(sources(tmp_path)[form], "id", PEOPLE)
+    assert table.codes.tolist() == CODES
+    assert table.codes.dtype == np.uint16
+    assert table.codes.flags.c_contiguous
+    assert table.digests.dtype == np.uint64
+    assert table.attributes == PEOPLE
+    assert table.records == 4
+    assert table.digests.tolist() == encode_table(people(), "id", PEOPLE).digests.tolist()
+
+
+def test_every_form_is_tried(tmp_path: Path) -> None:
+    assert sorted(sources(tmp_path)) == sorted(FORMS)
+
+
+def digests(ids: Any) -> list[int]:
+    column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids)
+    return encode_table(pa.table({"id": column}), "id", ()).digests.tolist()
+
+
+def test_numbers_and_their_text_are_the_same_id() -> None:
+    numbers = [0, 42, -7, 2**63 - 1, -(2**63)]
+    texts = [str(number) for number in numbers]
+    assert digests(numbers) == digests(texts)
+    assert digests(pa.array(texts).dictionary_encode()) == digests(texts)
+    assert digests(pa.array(texts, pa.large_string())) == digests(texts)
+    assert digests(pa.array(texts, pa.string_view())) == digests(texts)
+    assert digests(pa.array([text.encode() for text in texts])) == digests(texts)
+    assert digests(pa.array(numbers[:3], pa.int16())) == digests(texts[:3])
+    assert digests(pa.array([2**64 - 1, 5], pa.uint64())) == digests([str(2**64 - 1), "5"])
+    assert digests(pa.array([1.0, 2.0])) == digests(["1", "2"])
+    assert digests(pa.array([Decimal(12), Decimal(10**25)])) == digests(["12", str(10**25)])
+    assert digests(["7"]) != digests(["007"])
+    # The digest is xxHash64 of the text, as any other tool can compute it.
+    assert digests(texts) == [xxhash.xxh64_intdigest(text.encode()) for text in texts]
+
+
+def test_uuids_have_the_digests_of_their_text() -> None:
+    rng = np.random.default_rng(5)
+    ids = [uuid.UUID(bytes=rng.bytes(16)) for _ in range(50)]
+    texts = digests([str(value) for value in ids])
+    assert encode_table(pd.DataFrame({"id": ids}), "id", ()).digests.tolist() == texts
+    column = pa.array([i.bytes for i in ids], pa.uuid())
+    assert digests(pa.concat_arrays([column, column]).slice(50)) == texts
+
+
+def test_digests_are_distinct_and_do_not_depend_on_chunks() -> None:
+    ids = pa.array([f"R{i:07}" for i in range(20_000)])
+    whole = digests(ids)
+    assert len(set(whole)) == 20_000
+    assert digests(pa.chunked_array([ids.slice(0, 7), ids.slice(7, 0), ids.slice(7)])) == whole
+    # A slice in the middle has an offset into its buffers.
+    assert digests(ids.slice(11, 5)) == whole[11:16]
+
+
+def oracle(attribute: Attribute, value: Any) -> int | None:
+    """One value's code, by the definition of the domain; None if it has none."""
+    absent = value is None or value != value or (isinstance(value, str) and value in MISSING_TEXT)
+    if attribute.kind == "categorical":
+        if value in attribute.values:
+            return attribute.values.index(value)
+        if absent:
+            return attribute.size - 1 if attribute.missing else None
+        return None if attribute.other is None else attribute.values.index(attribute.other)
+    if absent:
+        return attribute.size - 1 if attribute.missing else None
+    if attribute.kind == "integer":
+        return int(value) if value in range(attribute.codes) else None
+    low, high = attribute.edges[0], attribute.edges[-1]
+    if attribute.clamp:
+        value = min(max(value, low), high)
+    if not low <= value <= high:
+        return None
+    return min(bisect.bisect_right(attribute.edges, value), len(attribute.edges) - 1) - 1
+
+
+ATTRIBUTES = [
+    Attribute.numeric("x", [-1, 0, 0.5, 7]),
+    Attribute.numeric("x", [-1, 0, 0.5, 7], clamp=True, missing=True),
+    Attribute.integer("x", 3),
+    Attribute.integer("x", 3, missing=True),
+    Attribute.categorical("x", [1, 2, 5], missing=True),
+    Attribute.categorical("x", [1, 2, 5], other=2),
+]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from(ATTRIBUTES),
+    st.lists(st.none() | st.sampled_from([-1.0, 0, 0.5, 7, 1, 2, 5]) | st.floats(-9, 9), min_size=1, max_size=8),
+    st.booleans(),
+)
+def test_encoding_agrees_with_the_definition(attribute: Attribute, values: list, as_text: bool) -> None:
+    expected = [oracle(attribute, value) for value in values]
+    cells = [value if value is None else repr(value) for value in values] if as_text else values
+    table = pa.table({"x": pa.array(cells, pa.string() if as_text else pa.float64())})
+    if None in expected:
+        with pytest.raises(SchemaError, match="column 'x'"):
+            encode_columns(table, [attribute], "t")
+    else:
+        assert encode_columns(table, [attribute], "t").tolist() == [expected]
+
+
+def test_declared_values_win_over_missing_marks() -> None:
+    attribute = Attribute.categorical("country", ["NA", "US", ""], missing=True)
+    table = pa.table({"country": ["NA", "US", "", "null", None]})
+    assert encode_columns(table, [attribute], "t").tolist() == [[0, 1, 2, 3, 3]]
+
+
+def test_large_whole_numbers_are_exact() -> None:
+    attribute = Attribute.categorical("x", [2**60, 2**60 + 1])
+    for cells in ([2**60 + 1, 2**60], [str(2**60 + 1), str(2**60)]):
+        assert encode_columns(pa.table({"x": cells}), [attribute], "t").tolist() == [[1, 0]]
+
+
+def test_text_categories_keep_their_zeros() -> None:
+    attribute = Attribute.categorical("zip", ["007", "7", "7.0"])
+    assert encode_columns(pa.table({"zip": ["7", "007", "7.0"]}), [attribute], "t").tolist() == [[1, 0, 2]]
+    assert encode_columns(pa.table({"zip": [7]}), [attribute], "t").tolist() == [[1]]
+
+
+def random_codes(rng: np.random.Generator, attributes: tuple[Attribute, ...], n: int) -> np.ndarray:
+    return np.stack([rng.integers(attribute.size, size=n) for attribute in attributes]).astype(np.uint16)
+
+
+WIDE = (
+    *PEOPLE,
+    Attribute.numeric("tiny", [0.1, np.nextafter(0.1, 1), 0.3, 0.3000001], missing=True),
+    Attribute.numeric("whole", [-0.5, 0.5, 2, 2.5, 10], integral=True),
+    Attribute.integer("coded", 300, missing=True),
+    Attribute.categorical("number", [-5, 10**12], missing=True),
+    Attribute.categorical("text", ["", "NA", "a,b\n", '"', "é"]),
+    Attribute.categorical("one", ["only"]),
+)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
+def test_decoding_then_encoding_is_the_identity(tmp_path: Path, suffix: str) -> None:
+    rng = np.random.default_rng(1)
+    codes = random_codes(rng, WIDE, 3000)
+    table = decode(codes, WIDE, rng)
+    path = tmp_path / f"table.{suffix}"
+    write_table(table, path)
+    assert (encode_columns(read_arrow(path), WIDE, "t") == codes).all()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_decoded_values_have_the_declared_kinds() -> None:
+    rng = np.random.default_rng(2)
+    codes = random_codes(rng, WIDE, 500)
+    table = decode(codes, WIDE, rng)
+    kinds = {name: str(kind) for name, kind in zip(table.column_names, table.schema.types, strict=True)}
+    assert kinds == {
+        "age": "int64", "sex": "string", "plan": "string", "claims": "int64", "smoker": "bool", "tiny": "double",
+        "whole": "int64", "coded": "int64", "number": "int64", "text": "string", "one": "string",
+    }  # fmt: skip
+    for i, attribute in enumerate(WIDE):
+        assert table[attribute.name].null_count == (attribute.missing * (codes[i] == attribute.size - 1)).sum()
+
+
+def test_numbers_are_uniform_inside_their_bin() -> None:
+    rng = np.random.default_rng(3)
+    n = 40_000
+    attributes = (Attribute.numeric("x", [0, 1, 5]), Attribute.numeric("k", [0, 1, 5], integral=True))
+    x, k = (column.to_numpy() for column in decode(np.ones((2, n), np.uint16), attributes, rng).columns)
+    assert x.min() >= 1
+    assert x.max() < 5
+    # Mean 3 of U(1, 5), with standard error 4 / sqrt(12 n); five of them.
+    assert abs(x.mean() - 3) < 5 * 4 / np.sqrt(12 * n)
+    # The closed last bin holds 1, 2, 3, 4, 5, each with share 1/5 and standard error 0.4 / sqrt(n).
+    shares = np.bincount(k, minlength=6) / n
+    assert shares[0] == 0
+    assert np.abs(shares[1:] - 0.2).max() < 5 * 0.4 / np.sqrt(n)
+
+
+def test_decoding_refuses_codes_without_a_value() -> None:
+    with pytest.raises(TableError, match="'claims' has the codes 0 to 3, not 0 to 4"):
+        decode(np.array([[0, 4]]), [PEOPLE[3]], np.random.default_rng(0))
+
+
+def test_decoding_no_records() -> None:
+    table = decode(np.empty((len(WIDE), 0), np.uint16), WIDE, np.random.default_rng(0))
+    assert table.num_rows == 0
+    assert table.column_names == [attribute.name for attribute in WIDE]
+
+
+def cell(**columns: Any) -> pa.Table:
+    return pa.table({"id": pa.array(range(3)), **columns})
+
+
+X = (Attribute.categorical("x", ["a", "b"]),)
+BAD_TABLES = [
+    (cell(), X, SchemaError, "people lacks the column 'x'"),
+    (cell(x=["a"] * 3, y=[1] * 3, z=[1] * 3), X, SchemaError, "people has the column 'y', 'z', not in the schema"),
+    (cell(x=["a", "c", "c"]), X, SchemaError, "'x' holds 'c', outside the schema, in 2 records (the first is id 1)"),
+    (cell(x=["a", "b", None]), X, SchemaError, "'x' has 1 record (id 2) without a value; set missing = true"),
+    (cell(x=["a", "", "NA"]), X, SchemaError, "'x' has 2 records (the first is id 1) without a value"),
+    (cell(x=[[1], [2], [3]]), X, SchemaError, "holds list"),
+    (cell(x=[0, 1, 2]), (Attribute.integer("x", 2),), SchemaError, "holds 2, outside the schema, in 1 record (id 2)"),
+    (cell(x=[0, 1, 0.5]), (Attribute.integer("x", 2),), SchemaError, "'x' holds 0.5"),
+    (cell(x=["0", "1_0", "1"]), (Attribute.integer("x", 99),), SchemaError, "'x' holds '1_0'"),
+    (cell(x=[0.0, -1.0, 2.5]), (Attribute.numeric("x", [0, 2]),), SchemaError, "holds -1.0, outside the schema, in 2"),
+    (cell(x=["1", "abc", "2"]), (Attribute.numeric("x", [0, 2], clamp=True),), SchemaError, "'x' holds 'abc'"),
+    (cell(x=pd.to_datetime(["2020-01-01"] * 3)), (Attribute.numeric("x", [0, 2]),), SchemaError, "timestamp"),
+    (pa.table({"x": ["a"]}), X, TableError, "people has no id column 'id'; its columns are 'x'"),
+    (pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["a"] * 6}), X, TableError, "3 records repeat an id"),
+    (pa.table({"id": ["u", "v", "u", "w", "v", "u"], "x": ["a"] * 6}), X, TableError, "(such as 'u', 'v')"),
+    (pa.table({"id": [1, 1], "x": ["a"] * 2}), X, TableError, "1 record repeats an id of an earlier one (such as 1)"),
+    (pa.table({"id": [1, *[None] * 4], "x": ["a"] * 5}), X, TableError, "4 records have no id (row 2, 3, 4, ...)"),
+    (pa.table({"id": ["u", ""], "x": ["a"] * 2}), X, TableError, "1 record has no id (row 2)"),
+    (pa.table({"id": [1.0, None], "x": ["a"] * 2}), X, TableError, "1 record has no id (row 2)"),
+    (pa.table({"id": pa.nulls(2), "x": ["a"] * 2}), X, TableError, "2 records have no id"),
+    (pa.table({"id": [1.5, 2], "x": ["a"] * 2}), X, TableError, "ids are decimal numbers"),
+    (pa.table({"id": [1.0, float("inf")], "x": ["a"] * 2}), X, TableError, "ids are decimal numbers"),
+    (pa.table({"id": [True, False], "x": ["a"] * 2}), X, TableError, "ids are of the type bool"),
+    (cell(x=["a"] * 3).slice(3), X, TableError, "people has no records"),
+    (pa.table({"id": [1], "x": ["a"]}), (*X, Attribute.integer("id", 5)), SchemaError, "'id' is an attribute"),
+    (pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["id", "x", "x"]), X, TableError, "two columns 'x'"),
+    (cell(x=["y\n" * 99] * 3), X, SchemaError, "..., outside the schema, in 3 records"),
+    (pa.table({"id": ["u\nv"] * 2, "x": ["a"] * 2}), X, TableError, r"'u\nv'"),
+    (pd.DataFrame({"id": [1, 2], "x": ["a", 5]}), X, TableError, "The DataFrame cannot be read"),
+    ([1, 2], X, TableError, "A list is not a table"),
+    (None, X, TableError, "A NoneType is not a table"),
+]
+
+
+@pytest.mark.parametrize(("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES])
+def test_bad_tables_are_told_apart(table: Any, attributes: tuple, kind: type, message: str) -> None:
+    with pytest.raises(kind) as caught:
+        encode_table(table, "id", attributes, "people")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+BAD_FILES = [
+    ("empty.csv", b"", "is empty"),
+    ("header.csv", b"id,x\n", "has no records"),
+    ("ragged.csv", b"id,x\n1,a\n2\n", "cannot be read"),
+    ("late.csv", b"id,x\n" + b"1,a\n" * 100 + b"2,a,a\n", "cannot be read"),
+    ("semicolon.csv", b"id;x\n1;a\n", "has no id column 'id'; its columns are 'id;x'"),
+    ("twice.csv", b"id,x,x\n1,a,b\n", "two columns 'x'"),
+    ("bytes.csv", bytes(range(128, 256)) + b"\n" + bytes(range(128, 256)), "cannot be read"),
+    ("latin.csv", b"id,x\n1,\xe9\n", "cannot be read"),
+    ("torn.csv.gz", gzip.compress(CSV.encode())[:30], "cannot be read"),
+    ("torn.parquet", b"PAR1 and then nothing", "cannot be read"),
+    ("torn.arrow", b"ARROW1 and then nothing", "cannot be read"),
+    ("text.parquet", b"id,x\n1,a\n", "its name says parquet, its content does not"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES, ids=[case[0] for case in BAD_FILES])
+def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = write(tmp_path / name, content)
+    for read in (lambda: encode_table(path, "id", X), lambda: list(read_chunks(path, "id", X))):
+        with pytest.raises(TableError) as caught:
+            read()
+        assert message in str(caught.value)
+        assert str(caught.value).startswith(str(path))
+        assert "\n" not in str(caught.value)
+
+
+def test_absent_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"There is no file .*absent\.csv"):
+        read_arrow(tmp_path / "absent.csv")
+    with pytest.raises(TableError, match="Is a directory"):
+        read_arrow(tmp_path)
+
+
+def test_same_records_in_any_order() -> None:
+    ids = pa.array([f"{i}" for i in range(100)])
+    order = np.random.default_rng(4).permutation(100)
+    first = encode_table(pa.table({"id": ids, "i": range(100)}), "id", (Attribute.integer("i", 100),))
+    second = encode_table(pa.table({"id": ids.take(order), "j": order}), "id", (Attribute.integer("j", 100),))
+    check_same_records([first, second])
+    joined = align([first, second])
+    assert joined.shape == (2, 100)
+    assert (joined[0] == joined[1]).all()
+    assert joined[0].tolist() == list(range(100))
+    assert joined.flags.c_contiguous
+
+
+def test_different_records_are_counted() -> None:
+    tables = [encode_table(pa.table({"id": ids}), "id", ()) for ids in (range(100), range(100), range(10, 95))]
+    with pytest.raises(TableError, match=r"table 3 lacks 15 of the 100 ids of table 1 and has 0 that table 1 lacks"):
+        check_same_records(tables)
+    with pytest.raises(TableError, match=r"B lacks 100 of the 100 ids of A and has 50 that A lacks"):
+        align([tables[0], encode_table(pa.table({"id": range(200, 250)}), "id", ())], ["A", "B"])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
+@pytest.mark.parametrize("rows", [1, 7, 100, 1000])
+def test_chunks_are_the_whole(tmp_path: Path, suffix: str, rows: int) -> None:
+    rng = np.random.default_rng(6)
+    n = 100
+    table = decode(random_codes(rng, WIDE, n), WIDE, rng).append_column("id", pa.array([f"r{i}" for i in range(n)]))
+    path = tmp_path / f"table.{suffix}"
+    write_table(table, path)
+    whole = encode_table(path, "id", WIDE)
+    chunks = list(read_chunks(path, "id", WIDE, rows))
+    assert [chunk.records for chunk in chunks] == [min(rows, n - start) for start in range(0, n, rows)]
+    assert (np.concatenate([chunk.codes for chunk in chunks], axis=1) == whole.codes).all()
+    assert (np.concatenate([chunk.digests for chunk in chunks]) == whole.digests).all()
+
+
+def test_ids_that_repeat_between_chunks_are_found(tmp_path: Path) -> None:
+    write_table(pa.table({"id": [1, 2, 3, 1], "x": ["a"] * 4}), tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="1 records repeat an id"):
+        list(read_chunks(tmp_path / "t.parquet", "id", X, 2))
+
+
+def test_output_names() -> None:
+    for name in ("a.csv", "a.b.csv.gz", "a.parquet", "a.arrow", "a.feather"):
+        assert name.endswith(check_output(name))
+    for name in ("a", "a.txt", "a.gz", "a.parquet.gz"):
+        with pytest.raises(TableError, match="no table format"):
+            check_output(name)
+
+
+def test_failed_writes_leave_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="cannot be written"):
+        write_table(pa.table({"x": [[1]]}), tmp_path / "nested.csv")
+    with pytest.raises(TableError, match="cannot be written"):
+        write_table(pa.table({"x": [1]}), tmp_path / "absent" / "a.csv")
+    kept = tmp_path / "kept.txt"
+    write_text(kept, "old")
+
+    def stop_half_way() -> None:
+        with replacing(kept) as draft:
+            draft.write_text("half of the new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_half_way()
+    assert kept.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_tables_check_their_shape() -> None:
+    good = np.zeros((1, 2), np.uint16)
+    for codes in (good.T, good.astype(np.int64), np.zeros((1, 4), np.uint16)[:, ::2]):
+        with pytest.raises(TableError, match="needs C-contiguous uint16 codes"):
+            Table(X, np.arange(2, dtype=np.uint64), codes)
+
+
+@pytest.mark.data
+def test_the_papers_tables_decode_to_themselves(paper_data: Path) -> None:
+    from vertimrf.plan.schema import Schema
+
+    schema = Schema.load(paper_data / "nltcs-domain.json")
+    table = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes)
+    assert table.records == 21_574
+    raw = read_arrow(paper_data / "nltcs.csv.gz")
+    back = decode(table.codes, schema.attributes, np.random.default_rng(0))
+    assert all(back[name].cast(pa.string()).equals(raw[name]) for name in schema.names)

@@ -1,0 +1,75 @@
+"""Who may import what: the folders show who may see what, and this holds them to it (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import vertimrf
+
+ROOT = Path(vertimrf.__file__).parent
+# Rooms whose imports within the package are all named.
+ONLY = {
+    "kernels": {"kernels"},
+    "files": {"files", "errors"},
+    "model": {"model", "files", "kernels", "errors", "lazy"},
+    "privacy": {"privacy", "errors", "files"},
+}
+# Rooms that must not import others.
+NEVER = {
+    "server": {"tables", "party", "trial", "cli", "demo"},
+    "party": {"server", "trial", "cli", "demo"},
+    "plan": {"server", "party", "tables", "model", "kernels"},
+    "sketches": {"server", "party", "tables"},
+    "tables": {"server", "party"},
+}
+# The paper's own encoders and estimators serve comparison: only where encoders are told apart may they be named.
+PUBLISHED_IMPORTERS = {"party/party.py", "server/cross_party.py", "server/server.py", "cli.py"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Modules of the package that a file imports anywhere in it, as paths below the package with dots."""
+    package = path.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
+            for name in node.names:
+                yield ".".join([*base, name.name])
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] == "vertimrf" for name in names), f"{path}: import relatively"
+
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_import_only_what_they_may(path: Path) -> None:
+    where = path.relative_to(ROOT)
+    room = where.parts[0] if len(where.parts) > 1 else where.stem
+    found = {name.split(".")[0] for name in imports(path)}
+    assert found <= ONLY.get(room, found), f"{room} imports {found - ONLY[room]}"
+    assert not found & NEVER.get(room, set())
+    if room != "published" and str(where) not in PUBLISHED_IMPORTERS:
+        assert "published" not in found
+
+
+@pytest.mark.parametrize(
+    ("modules", "absent"),
+    [
+        ("vertimrf.plan.planner, vertimrf.plan.follow_up, vertimrf.message", {"numba", "pyarrow", "pandas"}),
+        ("vertimrf.server.server", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),
+        ("vertimrf.party.party", {"vertimrf.server"}),
+        ("vertimrf", {"numba", "numpy", "scipy", "pyarrow", "pandas", "opendp"}),
+    ],
+)
+def test_what_a_role_imports_leaves_other_roles_unloaded(modules: str, absent: set[str]) -> None:
+    code = f"import sys, {modules}\nprint(*sorted({absent!r} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

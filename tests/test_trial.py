@@ -1,0 +1,274 @@
+"""The whole protocol through messages: shapes, privacy bookkeeping, roles, and what it is for, cross-party correlation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vertimrf
+from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
+from vertimrf.message import Message
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.plan import Plan, Shares
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.server.server import Server
+from vertimrf.trial import open_tables, run_protocol, synthesize
+
+ROWS = 20_000
+
+
+def correlated_tables(rows=ROWS, seed=0):
+    """Two parties whose first attributes are nearly the same variable; the second ones are independent."""
+    rng = np.random.default_rng(seed)
+    ids = [f"person-{i}" for i in range(rows)]
+    a = rng.integers(0, 4, rows)
+    x = np.where(rng.random(rows) < 0.85, a, rng.integers(0, 4, rows))
+    left = pd.DataFrame({"id": ids, "a": a, "b": rng.integers(0, 3, rows)})
+    right = pd.DataFrame({"id": ids, "x": x, "y": rng.integers(0, 2, rows)}).sample(frac=1.0, random_state=1)
+    return left, right
+
+
+def schema_of_two():
+    attributes = tuple(Attribute(name=n, kind="integer", codes=s) for n, s in (("a", 4), ("b", 3), ("x", 4), ("y", 2)))
+    return Schema(attributes=attributes, parties=(("one", ("a", "b")), ("two", ("x", "y"))))
+
+
+def plan_of_two(**changes):
+    settings = {"epsilon": 1.0, "expected_records": ROWS, "nonce": "test", "keys": 1 << 16} | changes
+    return make_plan(schema_of_two(), **settings)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of_two()
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return open_tables(correlated_tables(), "id", schema_of_two())[1]
+
+
+@pytest.fixture(scope="module")
+def messages(plan, parts):
+    secret = Secret.new()
+    return [Party(plan, name, secret).run(part) for name, part in zip(plan.party_names, parts, strict=True)]
+
+
+def of_other_people(table, share, seed=0):
+    """The table with new ids for a share of its records."""
+    changed = np.random.default_rng(seed).random(table.digests.size) < share
+    return replace(table, digests=np.where(changed, table.digests ^ np.uint64(1 << 40), table.digests))
+
+
+def test_parties_whose_records_do_not_match_are_told(plan, parts):
+    one, two = parts
+    assert run_protocol(plan, parts, rows=10).result.warnings == ()
+    (warning,) = run_protocol(plan, [one, of_other_people(two, 0.25)], rows=10).result.warnings
+    assert "one and two" in warning
+    for rounds in (1, 2):
+        with pytest.raises(MessageError, match="between one and two: they used different secrets"):
+            run_protocol(plan_of_two(rounds=rounds), [one, of_other_people(two, 0.9)], rows=10)
+
+
+def test_different_secrets_are_told(plan, parts):
+    messages = [Party(plan, name, Secret.new()).run(part) for name, part in zip(plan.party_names, parts, strict=True)]
+    with pytest.raises(MessageError, match="different secrets"):
+        Server(plan).run(messages)
+
+
+def test_cross_party_correlation_survives(plan, parts):
+    trial = run_protocol(plan, parts, seed=1)
+    codes = trial.result.codes
+    # Agreement of a and x is 0.85 + 0.15 / 4 = 0.8875 in the truth and 0.25 for independent parties.
+    assert np.mean(codes[0] == codes[2]) > 0.8
+    assert abs(codes.shape[1] - ROWS) < 6 * plan.count_sigma
+    assert (0, 2) in trial.result.crossing
+
+
+@pytest.mark.parametrize("settings", [{"reduction": "hisrec"}, {"reduction": "unisam"}, {"consistency": True}])
+def test_the_papers_devices_by_name(parts, settings):
+    plan = plan_of_two(epsilon=4.0)
+    codes = run_protocol(plan, parts, seed=1, **settings).result.codes
+    assert np.mean(codes[0] == codes[2]) > 0.8
+    with pytest.raises(PlanError, match="reduction"):
+        run_protocol(plan, parts, reduction="magic")
+
+
+def test_parties_may_publish_one_way_marginals_alone(parts):
+    plan = plan_of_two(local_models=False)
+    assert all(local.units == 0 for local in plan.local)
+    result = run_protocol(plan, parts, seed=1).result
+    assert np.mean(result.codes[0] == result.codes[2]) > 0.8
+    published = plan_of_two(local_models=False, encoder="published", claim_as_published=True, keys=500)
+    crossing = run_protocol(published, parts, seed=1).result.crossing
+    assert all(isinstance(attributes, tuple) for attributes in crossing)
+
+
+def test_without_a_sketch_share_parties_are_independent(parts):
+    plan = plan_of_two(shares=Shares(0.01, 0.99, 0.0))
+    codes = run_protocol(plan, parts, seed=1).result.codes
+    assert np.mean(codes[0] == codes[2]) < 0.3
+
+
+def test_one_party_is_the_centralized_case():
+    left, _ = correlated_tables(2000)
+    trial = synthesize([left], "id", 1.0, schema=None, split=None, seed=0)
+    assert trial.result.codes.shape[0] == 2
+
+
+def test_the_ledger_meets_the_target_and_says_so(plan):
+    ledger = plan.ledger()
+    assert 0.97 * plan.epsilon < ledger.epsilon <= plan.epsilon
+    assert abs(sum(ledger.shares) - 1) < 1e-9
+    assert {entry.party for entry in ledger.entries} == {"one", "two", "all parties"}
+
+
+def test_a_plan_survives_its_file_and_notices_edits(plan, tmp_path):
+    plan.save(tmp_path / "plan.json")
+    assert Plan.load(tmp_path / "plan.json").digest() == plan.digest()
+    text = (tmp_path / "plan.json").read_text()
+    (tmp_path / "plan.json").write_text(text.replace(f'"phantoms": {plan.sketch.phantoms}', '"phantoms": 3'))
+    with pytest.raises(PlanError, match="edited"):
+        Plan.load(tmp_path / "plan.json")
+    with pytest.raises(PlanError, match="Cannot read"):
+        Plan.load(tmp_path / "other.json")
+
+
+def test_messages_survive_their_files(plan, messages, tmp_path):
+    for message in messages:
+        message.save(tmp_path / "m", plan)
+        back = Message.load(tmp_path / "m", plan)
+        assert back.count == message.count
+        for a, b in zip(back.sketches, message.sketches, strict=True):
+            np.testing.assert_array_equal(a, b)
+        for a, b in zip(back.marginals, message.marginals, strict=True):
+            np.testing.assert_array_equal(a.counts, b.counts)
+
+
+def test_message_size_is_what_the_plan_said(plan, messages):
+    for i, message in enumerate(messages):
+        size = len(message.to_bytes(plan))
+        assert plan.message_size(i) < size < plan.message_size(i) + 20_000
+
+
+def test_messages_that_do_not_fit_are_refused(plan, messages):
+    data = messages[0].to_bytes(plan)
+    with pytest.raises(MessageError, match="another plan"):
+        Message.from_bytes(data, plan_of_two(epsilon=2.0))
+    with pytest.raises(MessageError, match="truncated"):
+        Message.from_bytes(data[:-100], plan)
+    sharper = replace(messages[0], marginals=tuple(replace(m, sigma=0.5) for m in messages[0].marginals))
+    with pytest.raises(MessageError, match="ledger"):
+        Message.from_bytes(sharper.to_bytes(plan), plan)
+    with pytest.raises(MessageError, match="lacks bins"):
+        Message.from_bytes(replace(messages[0], bins=messages[0].bins[:-1]).to_bytes(plan), plan)
+    with pytest.raises(MessageError, match="record count"):
+        Message.from_bytes(replace(messages[0], count=None).to_bytes(plan), plan)
+    with pytest.raises(MessageError, match="two is missing"):
+        Server(plan).run(messages[:1])
+    with pytest.raises(MessageError, match="two messages"):
+        Server(plan).run([messages[0], messages[0]])
+
+
+def test_fixed_noise_marks_the_run_as_not_private(plan, parts):
+    secret = Secret.new()
+    fixed = [Party(plan, n, secret, FixedNoise(1)).run(p) for n, p in zip(plan.party_names, parts, strict=True)]
+    ledger = Server(plan).run(fixed, seed=0).ledger
+    assert not ledger.private
+    assert Server(plan).run(fixed, seed=0).to_json()["private"] is False
+
+
+def test_a_seed_fixes_the_sampling_alone(plan, messages):
+    server = Server(plan)
+    one, again, other = (server.run(messages, seed=s).codes for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def test_two_runs_never_share_noise_or_hashes(plan, parts):
+    secret = Secret.new()
+    one, two = (Party(plan, "one", secret).run(parts[0]) for _ in range(2))
+    assert any(not np.array_equal(a.counts, b.counts) for a, b in zip(one.marginals, two.marginals, strict=True))
+    assert not np.array_equal(one.sketches[0], two.sketches[0])
+
+
+def test_small_tau_warns_and_goes_on(parts):
+    trial = run_protocol(plan_of_two(tau=2), parts, seed=0)
+    assert "tau" in trial.result.warnings[0]
+    assert trial.result.codes.shape[0] == 4
+
+
+def test_numbers_of_rows(plan, messages):
+    assert Server(plan).run(messages, rows=17, seed=0).codes.shape == (4, 17)
+
+
+def test_a_party_refuses_another_partys_table(plan, parts):
+    with pytest.raises(TableError, match="columns"):
+        Party(plan, "one", Secret.new()).run(parts[1])
+    with pytest.raises(PlanError, match="no party"):
+        Party(plan, "three", Secret.new())
+
+
+def test_parties_with_different_records_are_refused():
+    left, right = correlated_tables(100)
+    with pytest.raises(TableError, match="record"):
+        open_tables([left, right.iloc[1:]], "id", schema_of_two())
+
+
+def test_splits_must_match():
+    left, right = correlated_tables(100)
+    with pytest.raises(PlanError, match="split"):
+        open_tables([left, right], "id", None, split=[1, 1])
+    with pytest.raises(SchemaError):
+        open_tables([left], "id", None, split=[1, 5])
+    flat = Schema(attributes=schema_of_two().attributes[:2], parties=(("all", ("a", "b")),))
+    with pytest.raises(SchemaError, match="two parties"):
+        open_tables([left, left], "id", flat)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"epsilon": 0.0}, {"epsilon": float("nan")}, {"epsilon": -1.0}, {"delta": 0.0}, {"delta": 1.0}, {"delta": float("nan")},
+     {"expected_records": 0}, {"tau": 1}, {"encoder": "other"}],
+)  # fmt: skip
+def test_bad_parameters_are_one_sentence(settings):
+    with pytest.raises(PlanError) as caught:
+        plan_of_two(**settings)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_tiny_tables_and_one_value_attributes_run():
+    rows = 3
+    left = pd.DataFrame({"id": range(rows), "a": [0] * rows})
+    right = pd.DataFrame({"id": range(rows), "x": [0, 1, 1]})
+    attributes = (Attribute(name="a", kind="integer", codes=1), Attribute(name="x", kind="integer", codes=2))
+    schema = Schema(attributes=attributes, parties=(("one", ("a",)), ("two", ("x",))))
+    trial = synthesize([left, right], "id", 1.0, schema=schema, expected_records=3, rows=10, seed=0)
+    assert trial.result.codes.shape == (2, 10)
+
+
+def test_the_server_never_imports_what_reads_tables():
+    code = (
+        "import sys\n"
+        "class Block:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in {'pyarrow', 'pandas'} or name in {'vertimrf.tables', 'vertimrf.party'}:\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Block())\n"
+        "import vertimrf.server.server, vertimrf.message, vertimrf.plan.plan\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, vertimrf; assert not {'numba', 'pyarrow', 'pandas', 'opendp', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert "synthesize" in vertimrf.__all__

@@ -1,0 +1,1 @@
+"""The demo: a real vertical case on data that a package ships."""

@@ -1,0 +1,1 @@
+"""Files: whole or not there, one binary container, canonical JSON and its digests."""

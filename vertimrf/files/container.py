@@ -1,0 +1,109 @@
+"""The one file format of everything binary the library writes: JSON header, plain arrays, SHA-256; nothing is unpickled.
+
+Layout, little-endian: magic "VMRF", format version (uint16), kind and header as JSON with their length (uint32), the arrays'
+bytes in header order, SHA-256 of all before it [32 bytes].
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import MessageError
+from .atomic import write_bytes
+
+__all__ = ["pack", "peek", "read", "unpack", "write"]
+
+MAGIC = b"VMRF"
+VERSION = 1
+DIGEST = 32
+PREFIX = struct.Struct("<4sHI")
+DTYPES = {"uint8", "uint16", "int64", "float64"}
+
+
+def pack(kind: str, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> bytes:
+    """Serialise a header and named arrays of uint8, uint16, int64 or float64."""
+    listing = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
+    text = json.dumps({"kind": kind, "header": header, "arrays": listing}, separators=(",", ":")).encode()
+    parts = [PREFIX.pack(MAGIC, VERSION, len(text)), text]
+    for array in arrays.values():
+        parts.append(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+    body = b"".join(parts)
+    return body + hashlib.sha256(body).digest()
+
+
+def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read a container back.
+
+    Args:
+        data: the file's bytes.
+        kind: what it must be.
+        where: its name, for errors.
+
+    Raises:
+        MessageError: not such a file, another version or kind, truncated or altered.
+    """
+    found, header, arrays = peek(data, where)
+    if found != kind:
+        raise MessageError(f"{where} is a {found}, not a {kind}.")
+    return header, arrays
+
+
+def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read a container of any kind: its kind, header and arrays.
+
+    Raises:
+        MessageError: not such a file, another version, truncated or altered.
+    """
+    if len(data) < PREFIX.size + DIGEST or data[:4] != MAGIC:
+        raise MessageError(f"{where} is not a VertiMRF file, or it is truncated.")
+    _, version, length = PREFIX.unpack_from(data)
+    if version != VERSION:
+        raise MessageError(f"{where} has format version {version}; this release reads version {VERSION}.")
+    if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
+        raise MessageError(f"{where} is truncated or altered (its checksum does not match); have it sent again.")
+    try:
+        description = json.loads(data[PREFIX.size : PREFIX.size + length])
+        kind, header = str(description["kind"]), description["header"]
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        offset = PREFIX.size + length
+        for name, dtype, shape in description["arrays"]:
+            if dtype not in DTYPES or any(not isinstance(s, int) or s < 0 for s in shape):
+                raise ValueError(f"array {name}")
+            count = math.prod(shape)
+            item = np.dtype(dtype).newbyteorder("<")
+            end = offset + count * item.itemsize
+            if end > len(data) - DIGEST:
+                raise ValueError(f"array {name} is cut off")
+            arrays[name] = np.frombuffer(data, item, count, offset).astype(dtype).reshape(shape)
+            offset = end
+        if offset != len(data) - DIGEST or not isinstance(header, dict):
+            raise ValueError("its length does not match its header")
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise MessageError(f"{where} is malformed ({error}).") from None
+    return kind, header, arrays
+
+
+def write(path: str | Path, data: bytes) -> int:
+    """Write a packed container (temporary file, then rename); returns its size in bytes."""
+    write_bytes(path, data)
+    return len(data)
+
+
+def read(path: str | Path) -> bytes:
+    """Read a container file.
+
+    Raises:
+        MessageError: the file cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise MessageError(f"Cannot read {path}: {error.strerror}.") from None

@@ -1,0 +1,226 @@
+"""Unions of complements, for the published CarEst (VertiMRF, Algorithm 4): levels of shared keys in, counts with errors out.
+
+Under one key, a value's complement has the largest level h of its attribute, unless the value itself holds it, and then the
+second largest. Take the attributes of a marginal in descending order of h. A cell's level is the first h whose holder is not
+the cell's value, or a higher second largest of an attribute before it: it depends only on *how many* of the first attributes
+the cell agrees with, on one of l + 1 cases, whatever the number of cells. So per key l + 1 terms go into a table with one
+place more per axis ("any value"): each case's share less that of the case before, at the holders that it agrees with and
+"any value" elsewhere. At the end the "any value" places are added to all others, axis by axis. The work is
+O(keys l + cells), not O(keys l cells), and since shares are whole multiples of 2^-ceiling, sums are exact: threads and blocks
+change nothing.
+
+Axes: r = sketch rows (values) of all attributes, k = keys, a = attributes, m = marginals, c = cells, g = grid points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from .jit import kernel, parallel_kernel
+
+__all__ = ["invert_shares", "largest_two", "union_shares"]
+
+# Keys taken at a time; the work arrays of a strip stay close to the core.
+STRIP = 512
+# A key's view of an attribute in one word, to be ordered by its level: level, second level, way from "any value" to the holder.
+LEVEL, SECOND = 56, 48
+WAY = (1 << 32) - 1
+
+
+@parallel_kernel
+def largest_two(levels, first_row, largest, second, holder):  # type: ignore[no-untyped-def]
+    """Per key and attribute the largest level, the value that holds it (the first of equals), and the second largest.
+
+    Args:
+        levels: sketches of all attributes, one after another [shape=(r, k), uint8].
+        first_row: where each attribute's rows start, and their end [shape=(a + 1,), int64].
+        largest, second: [shape=(a, k), uint8], written; ``second`` is 0 where there is one value.
+        holder: [shape=(a, k), uint16], written.
+    """
+    attributes, keys = largest.shape
+    strips = (keys + STRIP - 1) // STRIP
+    for task in prange(attributes * strips):
+        i = task // strips
+        begin = task % strips * STRIP
+        end = min(begin + STRIP, keys)
+        high = largest[i, begin:end]
+        next_high = second[i, begin:end]
+        at = holder[i, begin:end]
+        high[:] = 0
+        next_high[:] = 0
+        at[:] = 0
+        for r in range(first_row[i], first_row[i + 1]):
+            value = np.uint16(r - first_row[i])
+            row = levels[r, begin:end]
+            for k in range(row.size):
+                x = row[k]
+                h = high[k]
+                beaten = min(x, h)
+                next_high[k] = max(next_high[k], beaten)
+                at[k] = value if x > h else at[k]
+                high[k] = max(x, h)
+
+
+@kernel
+def _pack(high, next_high, at, stride, words):  # type: ignore[no-untyped-def]
+    """One strip of an attribute, a word per key."""
+    for k in range(high.size):
+        way = (np.int64(at[k]) + 1) * (stride & WAY)
+        words[k] = (np.int64(high[k]) << LEVEL) | (np.int64(next_high[k]) << SECOND) | way
+
+
+@kernel
+def _exchange(above, below):  # type: ignore[no-untyped-def]
+    """Put the larger word of every key above."""
+    for k in range(above.size):
+        x = above[k]
+        y = below[k]
+        above[k] = max(x, y)
+        below[k] = min(x, y)
+
+
+@kernel
+def _agree(words, seconds, place):  # type: ignore[no-untyped-def]
+    """Move on to the cells that agree with one more holder."""
+    for k in range(place.size):
+        seconds[k] = max(seconds[k], (words[k] >> SECOND) & 255)
+        place[k] += words[k] & WAY
+
+
+@kernel
+def _differ(seconds, following, ceiling, share, term):  # type: ignore[no-untyped-def]
+    """The share of this case, and what it adds to that of the case before."""
+    for k in range(seconds.size):
+        now = np.int64(1) << (ceiling - max(seconds[k], following[k] >> LEVEL))
+        term[k] = now - share[k]
+        share[k] = now
+
+
+# These loops stay apart and take few arrays each: compilers give up on vectors where too many might overlap.
+
+
+@parallel_kernel
+def union_shares(largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks):  # type: ignore[no-untyped-def]
+    """Sum over the keys of 2^(ceiling - level), level the highest among the sketches of each cell's other values.
+
+    Args:
+        largest, second, holder: from :func:`largest_two`.
+        sizes: values of each attribute, at least 2 [shape=(a,), int64].
+        members: attributes of the marginals, one marginal after another [shape=(sum of l,), int64].
+        first_member: where each marginal's attributes start, and their end [shape=(m + 1,), int64].
+        first_cell: where each marginal's cells start, and their end; C order [shape=(m + 1,), int64].
+        ceiling: the highest level.
+        blocks: into how many pieces to cut the keys, for the threads; the sums do not depend on it.
+
+    Returns:
+        [shape=(c,), int64]; wraps around unless keys * 2^(ceiling - lowest level) < 2^63.
+    """
+    keys = largest.shape[1]
+    marginals = first_member.size - 1
+    first_place = np.zeros(marginals + 1, np.int64)
+    for m in range(marginals):
+        places = 1
+        for j in range(first_member[m], first_member[m + 1]):
+            places *= sizes[members[j]] + 1
+        first_place[m + 1] = first_place[m] + places
+    tables = np.zeros((blocks, first_place[marginals]), np.int64)
+    for task in prange(marginals * blocks):
+        m = task % marginals
+        block = task // marginals
+        table = tables[block, first_place[m] : first_place[m + 1]]
+        chosen = members[first_member[m] : first_member[m + 1]]
+        # The last row stays 0: after the last attribute nothing follows.
+        words = np.empty((chosen.size + 1, STRIP), np.int64)
+        words[chosen.size] = 0
+        work = np.empty((4, STRIP), np.int64)
+        seconds, place, share, term = work[0], work[1], work[2], work[3]
+        rest = np.int64(0)
+        last = keys * (block + 1) // blocks
+        for begin in range(keys * block // blocks, last, STRIP):
+            end = min(begin + STRIP, last)
+            width = end - begin
+            stride = table.size
+            for j in range(chosen.size):
+                i = chosen[j]
+                stride //= sizes[i] + 1
+                _pack(largest[i, begin:end], second[i, begin:end], holder[i, begin:end], stride, words[j])
+                for above in range(j - 1, -1, -1):
+                    _exchange(words[above, :width], words[above + 1, :width])
+            seconds[:] = 0
+            place[:] = 0
+            share[:] = 0
+            _differ(seconds[:width], words[0], ceiling, share, term)
+            for k in range(width):
+                rest += term[k]
+            for j in range(chosen.size):
+                _agree(words[j], seconds, place[:width])
+                _differ(seconds[:width], words[j + 1], ceiling, share, term)
+                for k in range(width):
+                    table[place[k]] += term[k]
+        table[0] += rest
+    out = np.empty(first_cell[marginals], np.int64)
+    for m in prange(marginals):
+        table = tables[0, first_place[m] : first_place[m + 1]]
+        for block in range(1, blocks):
+            table += tables[block, first_place[m] : first_place[m + 1]]
+        # Axis by axis, add the "any value" place, the first, to all others; the table shrinks towards its start.
+        chosen = members[first_member[m] : first_member[m + 1]]
+        inner = 1
+        outer = table.size
+        for j in range(chosen.size - 1, -1, -1):
+            size = sizes[chosen[j]]
+            outer //= size + 1
+            for o in range(outer):
+                source = o * (size + 1) * inner
+                target = o * size * inner
+                for q in range(inner):
+                    shared = table[source + q]
+                    for v in range(size):
+                        table[target + v * inner + q] = table[source + (v + 1) * inner + q] + shared
+            inner *= size
+        out[first_cell[m] : first_cell[m + 1]] = table[:inner]
+    return out
+
+
+@parallel_kernel
+def invert_shares(shares, low, high, scale, position, log_size, slope, factor, error, sizes, errors):  # type: ignore[no-untyped-def]
+    """From summed shares to numbers of items, through a tabulated law (cubic Hermite in the logarithms).
+
+    Args:
+        shares: sums from :func:`union_shares` [shape=(c,), int64].
+        low, high: mean share of infinitely many items, and of none.
+        scale: mean share per unit of the sums, 1 / keys.
+        position: log((high - mean) / (mean - low)) at every grid point, increasing [shape=(g,), float64].
+        log_size: logarithm of the number of items [shape=(g,), float64].
+        slope: d log_size / d position [shape=(g,), float64].
+        factor: what to multiply the number with, for its bias [shape=(g,), float64].
+        error: its relative standard error [shape=(g,), float64].
+        sizes, errors: number of items and standard error [shape=(c,), float64], written.
+    """
+    last = position.size - 1
+    for cell in prange(shares.size):
+        mean = shares[cell] * scale
+        if mean >= high:
+            y = position[0]
+        elif mean <= low:
+            y = position[last]
+        else:
+            y = min(max(np.log((high - mean) / (mean - low)), position[0]), position[last])
+        left = 0
+        right = last
+        while right - left > 1:
+            middle = (left + right) // 2
+            if position[middle] <= y:
+                left = middle
+            else:
+                right = middle
+        width = position[right] - position[left]
+        t = (y - position[left]) / width
+        rise = log_size[right] - log_size[left]
+        bend_left = width * slope[left] - rise
+        bend_right = rise - width * slope[right]
+        x = log_size[left] + t * rise + t * (1 - t) * ((1 - t) * bend_left + t * bend_right)
+        size = np.exp(x) * (factor[left] + t * (factor[right] - factor[left]))
+        sizes[cell] = size
+        errors[cell] = size * (error[left] + t * (error[right] - error[left]))

@@ -1,0 +1,159 @@
+"""A growing attribute graph whose cliques stay within a budget (VertiMRF, GraphCom)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+from .junction_tree import Edge, JunctionTree, best_cliques, bits, check_edge, checked_sizes, components, junction_tree, rooted
+
+__all__ = ["CliqueBudget"]
+
+# Attributes of a component that is cheap to triangulate as a whole.
+SMALL_COMPONENT = 32
+
+
+class CliqueBudget:
+    """A growing attribute graph whose triangulation keeps every clique within a limit (VertiMRF, GraphCom).
+
+    A candidate is priced before it is added, and only the part of the graph that it can change is triangulated again:
+    the cliques on the tree paths between its attributes, with the separators to the rest held complete. Where that
+    exceeds the limit and the component is small, the whole component is tried before the candidate is refused.
+
+    Args:
+        sizes: domain size of every attribute.
+        limit: most cells a clique may have. Attributes larger than it on their own are left as they are.
+
+    Raises:
+        ModelError: a size below 1.
+    """
+
+    def __init__(self, sizes: Sequence[int], limit: float) -> None:
+        self._sizes = checked_sizes(sizes)
+        self._limit = limit
+        self._neighbours = dict.fromkeys(range(len(self._sizes)), 0)
+        self._cliques = [1 << i for i in range(len(self._sizes))]
+        self._cells = list(self._sizes)
+        self._tree: list[set[int]] = [set() for _ in self._cliques]
+
+    @property
+    def largest(self) -> int:
+        """Cells of the largest clique of the accepted graph's triangulation."""
+        return max(self._cells)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """Accepted edges, sorted."""
+        return tuple((a, b) for a, mask in self._neighbours.items() for b in bits(mask) if a < b)
+
+    def tree(self) -> JunctionTree:
+        """A junction tree of the accepted graph within the limit: the one of fewest cells, unless that exceeds it."""
+        best = junction_tree(self._sizes, self.edges)
+        own = [tuple(bits(c)) for c in self._cliques]
+        return best if best.largest <= max(self._limit, self.largest) else rooted(self._sizes, own)
+
+    def largest_with(self, edges: Iterable[Edge]) -> int:
+        """Cells of the largest clique if all these edges were added; nothing is added."""
+        _, cliques = self._with(edges)
+        return max(self._size(c) for c in cliques)
+
+    def try_edge(self, a: int, b: int) -> bool:
+        """Add one edge if the limit allows; says whether it is in."""
+        return self.try_edges([(a, b)])
+
+    def try_clique(self, attributes: Iterable[int]) -> bool:
+        """Add all edges among some attributes, or none; says whether they are in."""
+        return self.try_edges(itertools.combinations(attributes, 2))
+
+    def try_edges(self, edges: Iterable[Edge]) -> bool:
+        """Add several edges, or none; says whether they are in."""
+        neighbours, cliques = self._with(edges)
+        if cliques is not self._cliques:
+            if self._exceeds(cliques):
+                return False
+            self._cliques = [c for c in dict.fromkeys(cliques) if not any(c != d and c & d == c for d in cliques)]
+            self._cells = [self._size(c) for c in self._cliques]
+            self._tree = _spanning_forest(self._cliques)
+        self._neighbours = neighbours
+        return True
+
+    def _exceeds(self, cliques: list[int]) -> bool:
+        """Whether a clique of two or more attributes (more than one bit) is over the limit; single ones are there anyway."""
+        return any(c & (c - 1) and self._size(c) > self._limit for c in cliques)
+
+    def _size(self, clique: int) -> int:
+        return math.prod(self._sizes[i] for i in bits(clique))
+
+    def _with(self, edges: Iterable[Edge]) -> tuple[dict[int, int], list[int]]:
+        """Neighbours and cliques with some edges added; the cliques are the present ones where all edges lie in them."""
+        neighbours = self._neighbours.copy()
+        touched = 0
+        for a, b in edges:
+            check_edge(a, b, len(self._sizes))
+            pair = 1 << a | 1 << b
+            neighbours[a] |= 1 << b
+            neighbours[b] |= 1 << a
+            if not any(c & pair == pair for c in self._cliques):
+                touched |= pair
+        if not touched:
+            return neighbours, self._cliques
+        affected = self._between(touched)
+        inside = 0
+        for i in affected:
+            inside |= self._cliques[i]
+        local = {v: neighbours[v] & inside for v in bits(inside)}
+        for i in affected:
+            for j in self._tree[i] - affected:
+                separator = self._cliques[i] & self._cliques[j]
+                for v in bits(separator):
+                    local[v] |= separator & ~(1 << v)
+        found = [c for part in components(local) for c in best_cliques(local, part, self._sizes, self._limit)]
+        cliques = [c for i, c in enumerate(self._cliques) if i not in affected] + found
+        if self._exceeds(found):
+            whole = [part for part in components(neighbours) if part & touched]
+            if all(part.bit_count() <= SMALL_COMPONENT for part in whole):
+                found = [c for part in whole for c in best_cliques(neighbours, part, self._sizes, self._limit)]
+                cliques = [c for c in self._cliques if not any(c & part for part in whole)] + found
+        return neighbours, cliques
+
+    def _between(self, touched: int) -> set[int]:
+        """Cliques of the smallest subtrees that hold all touched attributes: leaves that add none are taken off."""
+        alive = set(range(len(self._cliques)))
+        links = [set(tree) for tree in self._tree]
+        leaves = [i for i in alive if len(links[i]) <= 1]
+        while leaves:
+            i = leaves.pop()
+            if i not in alive or len(links[i]) > 1:
+                continue
+            held = self._cliques[i] & touched
+            if links[i]:
+                (j,) = links[i]
+                if held & ~self._cliques[j] == 0:
+                    alive.discard(i)
+                    links[j].discard(i)
+                    leaves.append(j)
+            elif not held:
+                alive.discard(i)
+        return alive
+
+
+def _spanning_forest(cliques: list[int]) -> list[set[int]]:
+    """Maximum-weight spanning forest over the cliques by shared attributes: a junction forest, as adjacency."""
+    tree: list[set[int]] = [set() for _ in cliques]
+    waiting = set(range(1, len(cliques)))
+    nearest = {i: (0, 0) for i in waiting}
+    last = 0
+    while waiting:
+        for i in waiting:
+            shared = (cliques[i] & cliques[last]).bit_count()
+            if shared > nearest[i][0]:
+                nearest[i] = (shared, last)
+        chosen = max(waiting, key=lambda i: (nearest[i][0], -i))
+        shared, link = nearest[chosen]
+        if shared:
+            tree[chosen].add(link)
+            tree[link].add(chosen)
+        waiting.discard(chosen)
+        last = chosen
+    return tree

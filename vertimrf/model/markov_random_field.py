@@ -1,0 +1,244 @@
+"""The Markov random field: fitted to noisy measurements, asked for marginals (VertiMRF, phases 4 and 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ModelError
+from ..files import container
+from .junction_tree import JunctionTree
+from .proximal_step import Dual, LogFactors
+
+__all__ = ["Factor", "MarkovRandomField", "Summary"]
+
+Array = npt.NDArray[np.float64]
+# Half a gibibyte per table.
+MAX_CELLS = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """One factor of a model.
+
+    Attributes:
+        attributes: strictly increasing attribute indices.
+        logs: log of every cell, up to a constant [one axis per attribute, float64].
+    """
+
+    attributes: tuple[int, ...]
+    logs: Array
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a model will need, from public figures only.
+
+    Attributes:
+        cliques: cliques of the junction tree.
+        cells: cells of all clique tables.
+        largest: cells of the largest clique.
+        treewidth: attributes of the widest clique, less one.
+        bytes: memory of the clique tables, once they are asked for.
+        seconds: rough time of one fit.
+    """
+
+    cliques: int
+    cells: int
+    largest: int
+    treewidth: int
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cliques} cliques, {self.cells:,} cells, largest {self.largest:,}, treewidth {self.treewidth}, "
+            f"{self.bytes / 2**20:.1f} MiB, about {self.seconds:.2g} s"
+        )
+
+
+class MarkovRandomField:
+    """A distribution over the joint domain, a product of factors on a junction tree, scaled to a record count.
+
+    Args:
+        tree: the junction tree.
+        total: record count, above zero.
+        factors: their product is the distribution; each fits in some clique.
+        loss: weighted squared error of the fit, sum of (expected - measured)^2 / (2 sigma^2).
+    """
+
+    def __init__(self, tree: JunctionTree, total: float, factors: Sequence[Factor], loss: float = 0.0) -> None:
+        self.tree = tree
+        self.total = float(total)
+        self.factors = tuple(factors)
+        self.loss = float(loss)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Domain size of every attribute."""
+        return self.tree.sizes
+
+    def marginal(self, attributes: Sequence[int], max_cells: int = MAX_CELLS) -> Array:
+        """Expected counts of a marginal.
+
+        Args:
+            attributes: distinct attribute indices, in the order of the result's axes.
+            max_cells: refuse work on tables of more cells.
+
+        Returns:
+            Counts [one axis per attribute, float64], summing to ``total``.
+
+        Raises:
+            ModelError: attributes repeat or are unknown, or a table would exceed ``max_cells``.
+        """
+        attributes = tuple(int(a) for a in attributes)
+        if len(set(attributes)) != len(attributes) or not all(0 <= a < len(self.sizes) for a in attributes):
+            raise ModelError(f"Marginal of attributes {attributes}: name different ones among 0 .. {len(self.sizes) - 1}.")
+        if math.prod(self.sizes[a] for a in attributes) > max_cells:
+            cells = math.prod(self.sizes[a] for a in attributes)
+            raise ModelError(f"The marginal of attributes {attributes} has {cells:,} cells, more than {max_cells:,}.")
+        if not attributes:
+            return np.array(self.total)
+        home = self.tree.covering(attributes)
+        if home >= 0:
+            table = self.beliefs[home]
+            clique = self.tree.cliques[home]
+            axes = tuple(i for i, a in enumerate(clique) if a not in attributes)
+            kept = tuple(a for a in clique if a in attributes)
+            return _transposed(table.sum(axis=axes), kept, attributes) * self.total
+        return self._across(attributes, max_cells) * self.total
+
+    def marginals(self, wanted: Sequence[Sequence[int]], max_cells: int = MAX_CELLS) -> list[Array]:
+        """Expected counts of many marginals; see :meth:`marginal`."""
+        return [self.marginal(attributes, max_cells) for attributes in wanted]
+
+    @cached_property
+    def beliefs(self) -> tuple[Array, ...]:
+        """Probabilities of every clique [one table per clique of the tree, axes as its attributes]; computed once."""
+        factors = LogFactors(self.tree, [f.attributes for f in self.factors])
+        for f in self.factors:
+            factors.add(f.attributes, f.logs)
+        Dual(factors, [], 1.0).calibrate_at_factors()
+        return tuple(factors.engine.belief(c) for c in range(len(self.tree.cliques)))
+
+    def log_likelihood(self, codes: npt.NDArray[np.uint16]) -> float:
+        """Sum over records of the log of the model's probability [codes: shape=(d, n), uint16]."""
+        if codes.shape[0] != len(self.sizes):
+            raise ModelError(f"The table has {codes.shape[0]} attributes, the model {len(self.sizes)}.")
+        out = 0.0
+        with np.errstate(divide="ignore"):
+            for clique, separator, belief in zip(self.tree.cliques, self.tree.separators, self.beliefs, strict=True):
+                out += float(np.log(belief[tuple(codes[a] for a in clique)]).sum())
+                if separator:
+                    axes = tuple(i for i, a in enumerate(clique) if a not in separator)
+                    out -= float(np.log(belief.sum(axis=axes)[tuple(codes[a] for a in separator)]).sum())
+        return out
+
+    def summarize(self) -> Summary:
+        """Cells, treewidth, bytes and time of a fit."""
+        return summary_of(self.tree)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file (versioned, checksummed, no pickle)."""
+        header = {
+            "sizes": list(self.sizes),
+            "cliques": [list(c) for c in self.tree.cliques],
+            "parents": list(self.tree.parents),
+            "total": self.total,
+            "loss": self.loss,
+            "factors": [list(f.attributes) for f in self.factors],
+        }
+        arrays = {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
+        container.write(path, container.pack("model", header, arrays))
+
+    @classmethod
+    def load(cls, path: str | Path) -> MarkovRandomField:
+        """Read a model back.
+
+        Raises:
+            MessageError: the file cannot be read, is truncated or altered, or is no model.
+        """
+        header, arrays = container.unpack(container.read(path), "model", str(path))
+        tree = JunctionTree(
+            tuple(header["sizes"]), tuple(tuple(c) for c in header["cliques"]), tuple(header["parents"])
+        )
+        factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
+        return cls(tree, header["total"], factors, header["loss"])
+
+    def _across(self, attributes: tuple[int, ...], max_cells: int) -> Array:
+        """Variable elimination over the part of the tree that spans the attributes, probabilities."""
+        tree = self.tree
+        wanted = set(attributes)
+        kept = set(range(len(tree.cliques)))
+        # A leaf whose wanted attributes all lie in its neighbour's separator adds nothing.
+        changed = True
+        while changed:
+            changed = False
+            for c in sorted(kept, reverse=True):
+                children = [k for k in kept if tree.parents[k] == c]
+                parent = tree.parents[c] if tree.parents[c] in kept else -1
+                links = [tree.separators[k] for k in children] + ([tree.separators[c]] if parent >= 0 else [])
+                if len(links) > 1 or (not links and wanted & set(tree.cliques[c])):
+                    continue
+                inside = set(links[0]) if links else set()
+                if not (wanted & set(tree.cliques[c])) - inside and (links or len(kept) > 1):
+                    kept.remove(c)
+                    changed = True
+        results: list[tuple[tuple[int, ...], Array]] = []
+        roots = [c for c in sorted(kept) if tree.parents[c] not in kept]
+        for root in roots:
+            results.append(self._upward(root, kept, wanted, (), max_cells))
+        table, names = np.array(1.0), tuple[int, ...]()
+        for more, part in results:
+            table, names = np.multiply.outer(table, part), (*names, *more)
+        return _transposed(table, names, attributes)
+
+    def _upward(
+        self, c: int, kept: set[int], wanted: set[int], separator: tuple[int, ...], max_cells: int
+    ) -> tuple[tuple[int, ...], Array]:
+        """Probabilities of the wanted attributes below c, given the separator to its parent."""
+        tree = self.tree
+        children = [k for k in sorted(kept) if tree.parents[k] == c]
+        links = [set(tree.separators[k]) for k in children]
+        keep = set(separator) | wanted
+        clique = tree.cliques[c]
+        needed = tuple(a for a in clique if a in keep or any(a in link for link in links))
+        table = self.beliefs[c].sum(axis=tuple(i for i, a in enumerate(clique) if a not in needed))
+        if separator:
+            own = table.sum(axis=tuple(i for i, a in enumerate(needed) if a not in separator), keepdims=True)
+            table = np.divide(table, own, out=np.zeros_like(table), where=own > 0)
+        names = needed
+        for i, k in enumerate(children):
+            below, part = self._upward(k, kept, wanted, tree.separators[k], max_cells)
+            later = set().union(*links[i + 1 :]) | keep
+            union = names + tuple(a for a in below if a not in names)
+            out = tuple(a for a in union if a in later)
+            cells = max(math.prod(self.sizes[a] for a in out), table.size, part.size)
+            if cells > max_cells:
+                raise ModelError(
+                    f"The marginal of attributes {tuple(sorted(wanted))} needs an intermediate table of {cells:,} cells, "
+                    f"more than {max_cells:,}; ask for fewer attributes."
+                )
+            place = {a: n for n, a in enumerate(union)}
+            table = np.einsum(
+                table, [place[a] for a in names], part, [place[a] for a in below], [place[a] for a in out], optimize=True
+            )
+            names = out
+        drop = tuple(i for i, a in enumerate(names) if a not in keep)
+        return tuple(a for a in names if a in keep), table.sum(axis=drop)
+
+
+def _transposed(table: Array, names: Sequence[int], wanted: Sequence[int]) -> Array:
+    return np.ascontiguousarray(table.transpose([names.index(a) for a in wanted]))
+
+
+def summary_of(tree: JunctionTree) -> Summary:
+    # Measured: some 300 propagations, of two passes over most cliques.
+    seconds = 0.02 + 300 * (1.5e-9 * tree.cells + 1e-5 * len(tree.cliques))
+    return Summary(len(tree.cliques), tree.cells, tree.largest, tree.treewidth, 8 * tree.cells, seconds)

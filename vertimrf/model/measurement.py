@@ -1,0 +1,49 @@
+"""Noisy linear views of the data: what estimation gives and the model is fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ModelError
+
+__all__ = ["Measurement"]
+
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A noisy marginal of the joint table, each attribute possibly binned.
+
+    Attributes:
+        attributes: strictly increasing indices into the global schema.
+        bins: per attribute the map code -> bin [shape=(size,), int], or None where values are not binned.
+        counts: estimated record counts [shape=(bins of attribute 1, ..., bins of attribute l), float64]; may be negative.
+        sigma: standard deviation of each count, one number or an array of the shape of ``counts``.
+        source: where the view came from, for people ("party hospital", "sketches").
+
+    Raises:
+        ModelError: shapes disagree, a count is not finite, or a standard deviation is not positive.
+    """
+
+    attributes: tuple[int, ...]
+    bins: tuple[npt.NDArray[np.int64] | None, ...]
+    counts: npt.NDArray[np.float64]
+    sigma: float | npt.NDArray[np.float64]
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"measurement of attributes {self.attributes}"
+        if not self.attributes or any(b <= a for a, b in zip(self.attributes, self.attributes[1:], strict=False)):
+            raise ModelError(f"{where}: attributes must be named in strictly increasing order.")
+        if len(self.bins) != len(self.attributes) or self.counts.ndim != len(self.attributes):
+            raise ModelError(f"{where}: needs one bin map (or None) and one axis of counts per attribute.")
+        for axis, bins in enumerate(self.bins):
+            if bins is not None and (bins.min() < 0 or bins.max() >= self.counts.shape[axis]):
+                raise ModelError(f"{where}: axis {axis} has {self.counts.shape[axis]} counts but bins up to {bins.max()}.")
+        if not np.isfinite(self.counts).all():
+            raise ModelError(f"{where}: holds a count that is not finite.")
+        if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
+            raise ModelError(f"{where}: standard deviations must be finite and above zero.")

@@ -1,0 +1,634 @@
+"""Belief propagation on a junction tree: lays out once what the kernels then run many times."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from ..kernels import propagation as kernels
+from .junction_tree import JunctionTree
+
+__all__ = ["Propagation", "axis_map"]
+
+Attributes = tuple[int, ...]
+Array = npt.NDArray[np.float64]
+
+# Relative prices behind the split of a clique in outer and inner attributes: a cell in a contiguous loop, a cell
+# gathered or scattered through an index map, and the fixed cost of a row. Only their ratios matter; measured on x86-64.
+STREAM, GATHER, ROW = 1.0, 1.5, 150.0
+# Most cells of the inner block: a few such vectors stay in the first-level cache.
+LARGEST_INNER = 512
+# Cells of a cache line.
+LINE = 8
+# Columns that follow each other in a table are worth a loop of their own from here on.
+SHORTEST_RUN = 4
+# Fewest cells of a block of rows that a thread takes at once, and most blocks: fixed, so that results are.
+BLOCK_CELLS, MOST_BLOCKS = 1 << 18, 16
+# Below this many cells in a stage, starting threads costs more than it gains, and much more on a busy machine.
+PARALLEL_CELLS = 1 << 19
+# Tables from this size on, and from this share of their clique, are worth an order of axes of their own.
+LARGE_TABLE, LARGE_SHARE = 1 << 14, 1 / 8
+
+
+def axis_map(shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Flat offsets, row-major over ``shape``, of an array with the given strides in cells (0 on axes it lacks)."""
+    out = np.zeros(1, np.int64)
+    for n, stride in zip(shape, strides, strict=True):
+        out = (out[:, None] + np.arange(n, dtype=np.int64) * stride).ravel()
+    return out
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A factor or message that a pass reads or writes: axes in storage order, first cell, whether to normalise it."""
+
+    attributes: Attributes
+    offset: int
+    normalised: bool = False
+
+
+@dataclass(frozen=True)
+class _Split:
+    """How one pass walks its clique: outer attributes in order (slowest first), inner attributes in storage order."""
+
+    outer: Attributes
+    inner: Attributes
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Passes that may run at once: first, one past the last, whether several threads pay, cells of passes and blocks."""
+
+    first: int
+    last: int
+    wide: bool
+    cells: tuple[int, ...]
+    block_cells: tuple[int, ...]
+
+
+class Propagation:
+    """Calibrates a product of factors on a junction tree.
+
+    Args:
+        tree: the junction tree.
+        factors: attributes of every factor (distinct sets); each fits in some clique.
+
+    Attributes:
+        factors: attributes of every factor in the order of its axes.
+        offsets: first cell of every factor in ``memory`` [shape=(f + 1,), int64].
+        marginals: first cell of the factors' marginals in ``memory``; they follow in the order of the factors.
+        memory: factors, messages and marginals, flat, then scratch space [float64].
+    """
+
+    def __init__(self, tree: JunctionTree, factors: Sequence[Attributes]) -> None:
+        self.tree = tree
+        sizes = tree.sizes
+        self.home = tuple(tree.covering(f) for f in factors)
+        rank = _storage_ranks(tree, factors, self.home)
+
+        def stored(attributes: Attributes) -> Attributes:
+            return tuple(sorted(attributes, key=rank.__getitem__))
+
+        self.factors = tuple(stored(f) for f in factors)
+        self._separators = tuple(stored(s) for s in tree.separators)
+        self.offsets = _offsets([_cells(f, sizes) for f in factors])
+        messages = _offsets([_cells(s, sizes) for s in self._separators])
+        self._up = messages[:-1] + self.offsets[-1]
+        self._down = self._up + messages[-1]
+        self.marginals = int(self.offsets[-1] + 2 * messages[-1])
+        tables = self.marginals + int(self.offsets[-1])
+
+        program = _Program(sizes, _padded(tables), taken=_padded(tables))
+        for role, stage in _schedule(tree):
+            for c in stage:
+                reads, writes = self._tables_of(role, c)
+                if writes or role == kernels.ROOT:
+                    children = tree.children[c] if role != kernels.COLLECT else ()
+                    links = [[_cells(self._separators[k], sizes), self._up[k], self._down[k]] for k in children]
+                    separator = _cells(self._separators[c], sizes)
+                    program.add(stored(tree.cliques[c]), reads, writes, role, int(self._up[c]), separator, links)
+            program.end_stage()
+        self._program = program.arrays()
+        self._stages = tuple(program.stages)
+        self._logs = np.zeros(len(program.passes))
+        self._tables = tables
+        self.memory = _aligned(program.memory)
+        self.memory[:tables] = 1.0
+        self._pool: ThreadPoolExecutor | None = None
+
+    def run(self) -> float:
+        """Calibrate: factors to their marginals, each summing to 1; returns the log of the normaliser.
+
+        Large stages use as many threads as Numba is set to. They are threads of Python that wait without spinning: on a busy
+        machine Numba's own parallel loops were twenty times slower than one thread.
+        """
+        count = numba.get_num_threads()
+        kernels.clear(self.memory, int(self.offsets[-1]), self._tables)
+        if count == 1 or not any(stage.wide for stage in self._stages):
+            kernels.run_passes(0, len(self._logs), *self._program, self.memory, self._logs)
+        else:
+            for stage in self._stages:
+                if stage.wide:
+                    self._run_wide(stage, count)
+                else:
+                    kernels.run_passes(stage.first, stage.last, *self._program, self.memory, self._logs)
+        return float(self._logs.sum())
+
+    def _run_wide(self, stage: _Stage, count: int) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(count)
+        passes, levels, groups, terms, maps, _, blocks = self._program
+        whole = (*self._program, self.memory, self._logs)
+        some = (passes, levels, groups, terms, maps, self.memory)
+        _share(self._pool, count, stage.cells, lambda i, j: kernels.prepare_passes(stage.first + i, stage.first + j, *some))
+        first = passes[stage.first, kernels.P_BLOCK0]
+        rest = (passes, levels, groups, maps, blocks, self.memory)
+        _share(self._pool, count, stage.block_cells, lambda i, j: kernels.run_blocks(first + i, first + j, *rest))
+        _share(self._pool, count, stage.cells, lambda i, j: kernels.finish_passes(stage.first + i, stage.first + j, *whole))
+
+    def belief(self, clique: int) -> Array:
+        """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique, float64]."""
+        tree = self.tree
+        attributes = tree.cliques[clique]
+        out = np.ones([tree.sizes[a] for a in attributes])
+        own: list[tuple[Attributes, int]] = []
+        own += [(self.factors[f], int(self.offsets[f])) for f, home in enumerate(self.home) if home == clique]
+        own += [(self._separators[k], int(self._up[k])) for k in tree.children[clique]]
+        if tree.parents[clique] >= 0:
+            own.append((self._separators[clique], int(self._down[clique])))
+        for axes, begin in own:
+            table = self.memory[begin : begin + _cells(axes, tree.sizes)].reshape([tree.sizes[a] for a in axes])
+            table = table.transpose([axes.index(a) for a in attributes if a in axes])
+            out *= table.reshape([tree.sizes[a] if a in axes else 1 for a in attributes])
+        out /= out.sum()
+        return out
+
+    @property
+    def bytes(self) -> int:
+        """Memory held by the layout, the tables and the scratch space."""
+        return sum(a.nbytes for a in (*self._program, self.memory))
+
+    def _tables_of(self, role: int, c: int) -> tuple[list[_Table], list[_Table]]:
+        """What a pass reads and writes."""
+        own = [f for f, home in enumerate(self.home) if home == c]
+        children = self.tree.children[c]
+        reads = [_Table(self.factors[f], int(self.offsets[f])) for f in own]
+        reads += [_Table(self._separators[k], int(self._up[k])) for k in children]
+        if role == kernels.COLLECT:
+            return reads, [_Table(self._separators[c], int(self._up[c]))]
+        if role == kernels.DISTRIBUTE:
+            reads.append(_Table(self._separators[c], int(self._down[c])))
+        writes = [_Table(self.factors[f], self.marginals + int(self.offsets[f]), normalised=True) for f in own]
+        writes += [_Table(self._separators[k], int(self._down[k])) for k in children]
+        return reads, writes
+
+
+def _share(pool: ThreadPoolExecutor, count: int, weights: Sequence[int], work: Callable[[int, int], None]) -> None:
+    """Do items 0 .. n in at most ``count`` parts of about equal weight, one on this thread."""
+    done = np.cumsum(weights)
+    cuts = sorted({0, *(int(i) for i in np.searchsorted(done, done[-1] * np.arange(1, count) / count)), len(weights)})
+    parts = list(itertools.pairwise(cuts))
+    waiting = [pool.submit(work, *part) for part in parts[1:]]
+    work(*parts[0])
+    for future in waiting:
+        future.result()
+
+
+def _schedule(tree: JunctionTree) -> list[tuple[int, list[int]]]:
+    """Stages of cliques that may run at once: towards the roots, the roots, and back."""
+    depth: list[int] = []
+    for parent in tree.parents:
+        depth.append(0 if parent < 0 else depth[parent] + 1)
+    by_depth = [[c for c, d in enumerate(depth) if d == k] for k in range(max(depth) + 1)]
+    up = [(kernels.COLLECT, stage) for stage in reversed(by_depth[1:])]
+    down = [(kernels.DISTRIBUTE, stage) for stage in by_depth[1:]]
+    return [*up, (kernels.ROOT, by_depth[0]), *down]
+
+
+def _storage_ranks(tree: JunctionTree, factors: Sequence[Attributes], home: Sequence[int]) -> list[int]:
+    """Order of axes in all tables: attributes that the cliques of large tables would walk innermost come last, then large."""
+    weight = [0] * len(tree.sizes)
+    for c, clique in enumerate(tree.cliques):
+        tables = [factors[f] for f, h in enumerate(home) if h == c]
+        tables += [tree.separators[k] for k in (*tree.children[c], c)]
+        largest = max((_cells(t, tree.sizes) for t in tables), default=0)
+        if largest >= max(LARGE_TABLE, LARGE_SHARE * tree.clique_cells[c]):
+            for a in _split(clique, tuple(tables), tuple(tables), tuple(tree.sizes), anyhow=True).inner:
+                weight[a] += tree.clique_cells[c]
+    order = sorted(range(len(weight)), key=lambda a: (weight[a], tree.sizes[a], a))
+    ranks = [0] * len(order)
+    for rank, a in enumerate(order):
+        ranks[a] = rank
+    return ranks
+
+
+@functools.lru_cache(maxsize=4096)
+def _split(
+    clique: Attributes,
+    reads: tuple[Attributes, ...],
+    writes: tuple[Attributes, ...],
+    sizes: tuple[int, ...],
+    anyhow: bool = False,
+) -> _Split:
+    """The cheapest split found: of all for a few attributes, else by local search from a few starts.
+
+    A growing graph asks for the same ones again and again.
+    """
+    everything = frozenset(clique)
+    seen: dict[frozenset[int], tuple[float, Attributes]] = {}
+    tables = [(_bits(t), t, False) for t in reads] + [(_bits(t), t, True) for t in writes]
+
+    def price(inner: frozenset[int]) -> float:
+        if inner not in seen:
+            seen[inner] = _price(everything - inner, inner, tables, sizes, anyhow)
+        return seen[inner][0]
+
+    limit = max(LARGEST_INNER, max(sizes[a] for a in clique))
+    if len(clique) <= 8:
+        for k in range(1, len(clique) + 1):
+            for chosen in itertools.combinations(clique, k):
+                if _cells(chosen, sizes) <= limit:
+                    price(frozenset(chosen))
+    else:
+        for start in (clique, clique[::-1], tuple(sorted(clique, key=lambda a: sizes[a]))):
+            inner = frozenset[int]()
+            for a in start:
+                if not inner or _cells(inner, sizes) * sizes[a] <= min(128, limit):
+                    inner |= {a}
+            for _ in range(2 * len(clique)):
+                moves = [inner ^ {a} for a in clique]
+                moves += [inner ^ {a, b} for a in inner for b in everything - inner]
+                moves = [m for m in moves if m and _cells(m, sizes) <= limit]
+                best = min(moves, key=price, default=inner)
+                if price(best) >= price(inner):
+                    break
+                inner = best
+    inner = min(seen, key=lambda s: (seen[s][0], sorted(s)))
+    return _Split(seen[inner][1], tuple(a for a in clique if a in inner))
+
+
+def _price(
+    outer: frozenset[int],
+    inner: frozenset[int],
+    tables: Sequence[tuple[int, Attributes, bool]],
+    sizes: Sequence[int],
+    anyhow: bool,
+) -> tuple[float, Attributes]:
+    """Price of a split, with the best order of its outer attributes.
+
+    Args:
+        outer, inner: the clique's attributes, divided.
+        tables: attributes as a bit set and in storage order, and whether the table is written to.
+        sizes, anyhow: as in :func:`_split`.
+    """
+    width = _cells(inner, sizes)
+    cost = STREAM * width
+    outer_bits, inner_bits = _bits(outer), _bits(inner)
+    # Per set of outer attributes that tables cross with: who reads or writes, and how many do not lie right.
+    streams_of: dict[int, set[bool]] = {}
+    gathered: collections.Counter[int] = collections.Counter()
+    scalars: collections.Counter[int] = collections.Counter()
+    carries = False
+    for bits, table, writing in tables:
+        rows = bits & outer_bits
+        if writing and not bits & ~inner_bits:
+            carries = True
+        if not rows:
+            cost += GATHER * width
+        elif rows == bits:
+            scalars[rows] += 1
+        else:
+            streams_of.setdefault(rows, set()).add(writing)
+            if inner_bits & ~bits if anyhow else not _in_place(table, inner):
+                gathered[rows] += 1
+    members = {rows: [a for a in outer if rows >> a & 1] for rows in {*streams_of, *scalars}}
+    order = _order_outer(outer, [members[rows] for rows in streams_of], sizes)
+    depth = {a: i for i, a in enumerate(order)}
+    counts = list(itertools.accumulate((sizes[a] for a in order), lambda x, y: x * y))
+    for rows, number in gathered.items():
+        cost += number * (GATHER + STREAM) * _cells(members[rows], sizes) * width
+    streams = [0] * len(order)
+    written = [False] * len(order)
+    for rows, ways in streams_of.items():
+        level = max(depth[a] for a in members[rows])
+        streams[level] += len(ways)
+        written[level] |= True in ways
+    active = max((i for i, number in enumerate(streams) if number), default=-1)
+    for i in range(active + 1):
+        cost += counts[i] * (ROW + width * STREAM * max(streams[i] + carries, 1))
+        carries = carries or written[i]
+    for rows, number in scalars.items():
+        cost += number * GATHER * counts[max(depth[a] for a in members[rows])]
+    if counts:
+        cost += 2 * STREAM * counts[-1]
+    return cost, order
+
+
+def _bits(attributes: Iterable[int]) -> int:
+    return sum(1 << a for a in attributes)
+
+
+def _order_outer(outer: Iterable[int], groups: Sequence[Sequence[int]], sizes: Sequence[int]) -> Attributes:
+    """Outer attributes such that the levels of many rows carry few groups; those without any come last."""
+    left = set(outer)
+    pending = list(groups)
+    order: list[int] = []
+    while left:
+        carried = dict.fromkeys(left, 0)
+        for group in pending:
+            for a in group:
+                carried[a] += 1
+        last = min(left, key=lambda a: (carried[a], -sizes[a], a))
+        order.append(last)
+        left.remove(last)
+        pending = [group for group in pending if last not in group]
+    return tuple(reversed(order))
+
+
+def _in_place(table: Attributes, inner: frozenset[int]) -> bool:
+    """Whether the table's last axes are just the inner attributes, so that its rows are read or written as they lie."""
+    return len(table) > len(inner) and inner.issuperset(table[-len(inner) :])
+
+
+class _Walk:
+    """A split, and the kind of every table under it.
+
+    ``spans`` are the sets of outer attributes that some table crosses with, in the order of their levels; ``active`` their
+    levels; ``walked`` the outer attributes down to the last of them, which make ``rows``, in runs of ``run``.
+    """
+
+    def __init__(
+        self,
+        outer: Attributes,
+        inner: Attributes,
+        sizes: Sequence[int],
+        reads: Sequence[_Table],
+        writes: Sequence[_Table],
+    ) -> None:
+        self.outer, self.inner, self.sizes, self.reads, self.writes = outer, inner, sizes, reads, writes
+        self.width = _cells(inner, sizes)
+        self.stride = _padded(self.width)
+        spans = {self._rows_of(t) for t in (*reads, *writes) if self._crosses(t)}
+        self.spans = sorted(spans, key=lambda u: (outer.index(u[-1]), u))
+        self.active = sorted({outer.index(u[-1]) for u in spans})
+        self.walked = outer[: self.active[-1] + 1] if self.active else ()
+        self.rows = _cells(self.walked, sizes)
+        self.run = sizes[self.walked[-1]] if self.walked else 1
+
+    def _rows_of(self, table: _Table) -> Attributes:
+        return tuple(a for a in self.outer if a in table.attributes)
+
+    def _crosses(self, table: _Table) -> bool:
+        return 0 < len(self._rows_of(table)) < len(table.attributes)
+
+    def within(self, tables: Sequence[_Table]) -> list[_Table]:
+        """Tables of inner attributes only."""
+        return [t for t in tables if not self._rows_of(t)]
+
+    def crossing(self, tables: Sequence[_Table], span: Attributes) -> list[_Table]:
+        """Tables of these outer attributes and some inner ones."""
+        return [t for t in tables if self._crosses(t) and self._rows_of(t) == span]
+
+    def scalar(self, tables: Sequence[_Table], last: int) -> list[_Table]:
+        """Tables of outer attributes only, this one the innermost."""
+        return [t for t in tables if self._rows_of(t)[-1:] == (last,) and not self._crosses(t)]
+
+    def changes(self) -> npt.NDArray[np.int32]:
+        """For every run the outermost active level whose index differs from the run before."""
+        runs = self.rows // self.run
+        out = np.full(runs, max(len(self.active) - 1, 0), np.int32)
+        for k in range(len(self.active) - 2, -1, -1):
+            out[:: runs // _cells(self.outer[: self.active[k] + 1], self.sizes)] = k
+        return out
+
+
+@dataclass
+class _Program:
+    """Builds the integer tables that the kernels interpret.
+
+    ``tables`` are the cells before the scratch space, ``taken`` those in use in the present stage, ``memory`` in any.
+    """
+
+    sizes: Sequence[int]
+    tables: int
+    passes: list[list[int]] = field(default_factory=list)
+    levels: list[list[int]] = field(default_factory=list)
+    groups: list[list[int]] = field(default_factory=list)
+    terms: list[list[int]] = field(default_factory=list)
+    children: list[list[int]] = field(default_factory=list)
+    blocks: list[list[int]] = field(default_factory=list)
+    stages: list[_Stage] = field(default_factory=list)
+    maps: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    map_cells: int = 0
+    memory: int = 0
+    taken: int = 0
+    known_maps: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict)
+
+    def arrays(self) -> tuple[npt.NDArray, ...]:
+        """Everything that comes before the tables in the kernels' arguments."""
+
+        def table(rows: list[list[int]], columns: int) -> npt.NDArray[np.int64]:
+            return np.array(rows, np.int64).reshape(len(rows), columns)
+
+        return (
+            table(self.passes, kernels.P_COLUMNS),
+            table(self.levels, kernels.L_COLUMNS),
+            table(self.groups, kernels.G_COLUMNS),
+            table(self.terms, kernels.T_COLUMNS),
+            np.concatenate([*self.maps, np.zeros(1, np.int32)]),
+            table(self.children, kernels.C_COLUMNS),
+            table(self.blocks, kernels.B_COLUMNS),
+        )
+
+    def end_stage(self) -> None:
+        """What was added since the last call may run at once; the next stage uses the same scratch space."""
+        self.memory = max(self.memory, self.taken)
+        self.taken = self.tables
+        first = self.stages[-1].last if self.stages else 0
+        if len(self.passes) > first:
+            rows = self.passes[first:]
+            blocks = self.blocks[rows[0][kernels.P_BLOCK0] : rows[-1][kernels.P_BLOCK1]]
+            cells = tuple(row[kernels.P_ROWS] * row[kernels.P_INNER] for row in rows)
+            block_cells = tuple(
+                (b[kernels.B_LAST] - b[kernels.B_FIRST]) * self.passes[b[kernels.B_PASS]][kernels.P_INNER] for b in blocks
+            )
+            self.stages.append(_Stage(first, len(self.passes), sum(cells) >= PARALLEL_CELLS, cells, block_cells))
+
+    def add(
+        self,
+        clique: Attributes,
+        reads: Sequence[_Table],
+        writes: Sequence[_Table],
+        role: int,
+        up: int,
+        separator: int,
+        links: Sequence[Sequence[int]],
+    ) -> None:
+        """Append one pass over a clique (attributes in storage order)."""
+        split = _split(clique, tuple(t.attributes for t in reads), tuple(t.attributes for t in writes), tuple(self.sizes))
+        walk = _Walk(split.outer, split.inner, self.sizes, reads, writes)
+        row = [0] * kernels.P_COLUMNS
+        row[kernels.P_INNER], row[kernels.P_STRIDE], row[kernels.P_LEVELS] = walk.width, walk.stride, len(walk.outer)
+        row[kernels.P_ROLE], row[kernels.P_UP], row[kernels.P_SEPARATOR] = role, up, separator
+        row[kernels.P_BASE0], row[kernels.P_BASE1] = self._terms(walk.within(reads), (), walk.inner)
+        row[kernels.P_OUT0], row[kernels.P_OUT1] = self._terms(walk.within(writes), (), walk.inner)
+        row[kernels.P_ROWS], row[kernels.P_RUN], row[kernels.P_ACTIVE] = walk.rows, walk.run, len(walk.active)
+        row[kernels.P_WORK] = self._take(walk.width)
+        row[kernels.P_SCALE], row[kernels.P_TOTALS] = self._take(walk.rows), self._take(walk.rows)
+        row[kernels.P_CHILD0] = len(self.children)
+        self.children += [list(map(int, link)) for link in links]
+        row[kernels.P_CHILD1] = len(self.children)
+        row[kernels.P_GROUP0] = len(self.groups)
+        level_groups, sums = self._add_groups(walk)
+        row[kernels.P_GROUP1] = len(self.groups)
+        row[kernels.P_MERGED] = sums + walk.stride
+        row[kernels.P_LEVEL0] = len(self.levels)
+        self._add_levels(walk, level_groups)
+        row[kernels.P_CHANGE] = self._keep(walk.changes())
+        row[kernels.P_BLOCK0] = len(self.blocks)
+        self._add_blocks(walk, self.groups[row[kernels.P_GROUP0] :], sums)
+        row[kernels.P_BLOCK1] = len(self.blocks)
+        self.passes.append(row)
+
+    def _add_groups(self, walk: _Walk) -> tuple[dict[int, tuple[int, int]], int]:
+        """Groups of the crossing tables: first and last of every level that has any, and cells of their sums."""
+        spans: dict[int, tuple[int, int]] = {}
+        sums = 0
+        for u in walk.spans:
+            first = len(self.groups)
+            rows = _cells(u, self.sizes)
+            deepest = u[-1] == walk.walked[-1]
+            reads, writes = walk.crossing(walk.reads, u), walk.crossing(walk.writes, u)
+            # One table that lies right needs no matrix; several are merged, unless large.
+            placed = {
+                t.offset
+                for tables in (reads, writes)
+                for t in tables
+                if _in_place(t.attributes, frozenset(walk.inner)) and (len(tables) == 1 or 4 * rows >= walk.rows)
+            }
+            for tables, reading in ((reads, True), (writes, False)):
+                for t in tables:
+                    if t.offset in placed:
+                        strides = _strides(t.attributes, self.sizes)
+                        place = self._map(walk.walked[:-1], strides)
+                        advance = strides[u[-1]] if deepest else 0
+                        cells = _cells(t.attributes, self.sizes) if t.normalised else 0
+                        begin = (t.offset, -1) if reading else (-1, t.offset)
+                        self.groups.append([rows, place, 1, advance, 1, cells, *begin, 0, 0, 0, 0])
+            reads = [t for t in reads if t.offset not in placed]
+            writes = [t for t in writes if t.offset not in placed]
+            if reads or writes:
+                terms = (*self._terms(reads, u, walk.inner), *self._terms(writes, u, walk.inner))
+                factor = self._take(rows * walk.stride) if reads else -1
+                begin = (factor, sums if writes else -1)
+                place = self._map(walk.walked[:-1], _strides(u, self.sizes))
+                advance = walk.stride if deepest else 0
+                self.groups.append([rows, place, walk.stride, advance, 0, 0, *begin, *terms])
+                sums += rows * walk.stride if writes else 0
+            level = walk.outer.index(u[-1])
+            spans[level] = (spans.get(level, (first, 0))[0], len(self.groups))
+        return spans, sums
+
+    def _add_levels(self, walk: _Walk, level_groups: dict[int, tuple[int, int]]) -> None:
+        # Whether anything further out wants the sums that pass by a level.
+        carried = bool(walk.within(walk.writes))
+        for i, a in enumerate(walk.outer):
+            span = walk.outer[: i + 1]
+            rows = _cells(span, self.sizes)
+            terms = (*self._terms(walk.scalar(walk.reads, a), span, ()), *self._terms(walk.scalar(walk.writes, a), span, ()))
+            first, last = level_groups.get(i, (0, 0))
+            self.levels.append([rows, self._take(rows), *terms, first, last, int(carried)])
+            carried = carried or any(self.groups[g][kernels.G_SUM] >= 0 for g in range(first, last))
+
+    def _add_blocks(self, walk: _Walk, groups: Sequence[Sequence[int]], sums: int) -> None:
+        """Cut the rows between runs; where tables are written in place, so that no two blocks meet in one row."""
+        unit = walk.run
+        pieces = min(MOST_BLOCKS, walk.rows * walk.width // BLOCK_CELLS)
+        if any(g[kernels.G_PLACE] and g[kernels.G_SUM] >= 0 for g in groups):
+            apart = all(walk.outer[0] in u for u in walk.spans if walk.crossing(walk.writes, u))
+            unit = max(walk.rows // self.sizes[walk.outer[0]], walk.run) if apart else walk.rows
+        units = walk.rows // unit
+        pieces = max(1, min(pieces, units))
+        # The sums; the running sums and products of the active levels; one row of scratch.
+        length = sums + walk.stride * (2 * len(walk.active) + 2)
+        for b in range(pieces):
+            cut = [units * i // pieces * unit for i in (b, b + 1)]
+            self.blocks.append([len(self.passes), *cut, self._take(length), length])
+
+    def _terms(self, tables: Iterable[_Table], span: Attributes, inner: Attributes) -> tuple[int, int]:
+        begin = len(self.terms)
+        for table in tables:
+            strides = _strides(table.attributes, self.sizes)
+            rows = self._map(span, strides) if span else 0
+            columns = self._map(inner, strides) if inner else 0
+            self.terms.append([table.offset, rows, columns, *self._run_of(inner, strides)])
+        return begin, len(self.terms)
+
+    def _run_of(self, inner: Attributes, strides: dict[int, int]) -> tuple[int, int]:
+        """Length of the runs in which the last inner attributes stay on one cell, or go along the table (1), if long."""
+        still = along = 1
+        for a in reversed(inner):
+            if a in strides:
+                break
+            still *= self.sizes[a]
+        for a in reversed(inner):
+            if strides.get(a) != along:
+                break
+            along *= self.sizes[a]
+        run = max(still, along)
+        return (run, int(along > still)) if run >= SHORTEST_RUN else (1, 0)
+
+    def _map(self, attributes: Attributes, strides: dict[int, int]) -> int:
+        key = tuple((self.sizes[a], strides.get(a, 0)) for a in attributes)
+        if key not in self.known_maps:
+            self.known_maps[key] = self.map_cells
+            self._keep(axis_map([n for n, _ in key], [s for _, s in key]).astype(np.int32))
+        return self.known_maps[key]
+
+    def _keep(self, made: npt.NDArray[np.int32]) -> int:
+        self.maps.append(made)
+        self.map_cells += made.size
+        return self.map_cells - made.size
+
+    def _take(self, cells: int) -> int:
+        begin = self.taken
+        self.taken += _padded(cells)
+        return begin
+
+
+def _strides(attributes: Attributes, sizes: Sequence[int]) -> dict[int, int]:
+    strides = {}
+    step = 1
+    for a in reversed(attributes):
+        strides[a] = step
+        step *= sizes[a]
+    return strides
+
+
+def _offsets(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _padded(cells: int) -> int:
+    """Cells rounded up to whole cache lines."""
+    return -(-cells // LINE) * LINE
+
+
+def _aligned(cells: int) -> Array:
+    """Scratch space that starts at a cache line, so that vectors of a line's width never straddle two."""
+    space = np.empty(cells + LINE)
+    first = -space.ctypes.data // space.itemsize % LINE
+    return space[first : first + cells]
+
+
+def _cells(attributes: Iterable[int], sizes: Sequence[int]) -> int:
+    return math.prod(sizes[a] for a in attributes)

@@ -1,0 +1,1 @@
+"""What runs at a party, and may see its table and its secret."""

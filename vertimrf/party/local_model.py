@@ -1,0 +1,120 @@
+"""LocMRF: a party's noisy marginals of its own attributes (VertiMRF, phase 1)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernels.contingency import all_pairs, contingency
+from ..message import LocalMarginal
+from ..model.clique_budget import CliqueBudget
+from ..model.junction_tree import JunctionTree
+from ..plan.plan import SCORE_GRID, LocalPlan
+from ..privacy.noise import Noise
+
+__all__ = ["release_local_model"]
+
+Codes = npt.NDArray[np.uint16]
+
+# What a cell of a marginal of three attributes weighs beside a cell of a pair, where cliques are scarce.
+TRIPLE_WEIGHT = 0.25
+# Where they are not, marginals of every order are measured while they are so many or fewer.
+ENOUGH_MARGINALS = 500
+# Cells of two-way tables that are counted at once.
+MOST_CELLS = 1 << 24
+
+
+def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noise: Noise) -> tuple[LocalMarginal, ...]:
+    """Run LocMRF on one party's table: all that it publishes.
+
+    PrivMRF measures a few marginals, each picked as the worst fitted so far. Measuring many at once costs each more noise, but
+    they overlap, and the fit averages what they share; nothing is spent on picking, and nothing is fitted at the party. On
+    the paper's data that is the more accurate by a tenth to a half.
+
+    Args:
+        codes: the party's table [shape=(attributes, records), uint16].
+        sizes: domain size of each attribute.
+        plan: noise scales and limits; every query made here is an event of the plan's ledger.
+        noise: the noise source.
+
+    Returns:
+        Measured marginals, attributes numbered within the party; one-way marginals first.
+    """
+    sizes = tuple(sizes)
+    d = len(sizes)
+    measured = [
+        LocalMarginal((i,), noise.gaussian(contingency(codes, sizes, (i,)), plan.one_way_sigma), plan.one_way_sigma)
+        for i in range(d)
+    ]
+    if not plan.units:
+        return tuple(measured)
+    # From here on only noisy figures steer.
+    total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
+    budget = CliqueBudget(sizes, plan.largest_clique)
+    if plan.score_sigma:
+        pairs = list(itertools.combinations(range(d), 2))
+        scores = _noisy_r_scores(codes, sizes, pairs, plan, noise)
+        for pair in sorted(pairs, key=lambda pair: -scores[pair]):
+            budget.try_edge(*pair)
+    else:
+        budget.try_clique(range(d))
+    for attributes, units in choose_marginals(budget.tree(), total, plan):
+        sigma = plan.unit_sigma * math.sqrt(units)
+        counts = noise.gaussian(units * contingency(codes, sizes, attributes), sigma)
+        measured.append(LocalMarginal(attributes, counts, sigma, units))
+    return tuple(measured)
+
+
+def choose_marginals(tree: JunctionTree, total: float, plan: LocalPlan) -> list[tuple[tuple[int, ...], int]]:
+    """Which larger marginals are measured, and with how many units of measurement each.
+
+    All pairs within the tree's cliques, and of the three-way marginals, smallest first, as many as keep an average count above
+    the noise; where cliques are not scarce, also larger ones. The sum of the marginals' L1 errors is least with
+    units in proportion to cells^(2/3).
+
+    Args:
+        tree: junction tree of the local attribute graph.
+        total: about how many records there are.
+        plan: units to spend and their noise.
+    """
+    sizes = tree.sizes
+    largest = 3
+    if plan.free:
+        counted = np.cumsum([math.comb(len(sizes), k) for k in range(2, len(sizes) + 1)])
+        largest = max(3, 1 + int((counted <= ENOUGH_MARGINALS).sum()))
+    inside: dict[tuple[int, ...], float] = {}
+    for k in range(2, largest + 1):
+        found = {own for clique in tree.cliques for own in itertools.combinations(clique, k)}
+        weight = 1.0 if plan.free or k == 2 else TRIPLE_WEIGHT
+        for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
+            inside[own] = weight * math.prod(sizes[a] for a in own) ** (2 / 3)
+    # A unit each at least.
+    chosen = list(inside)[: plan.units]
+    weights = np.array([inside[own] for own in chosen])
+    cells = np.array([math.prod(sizes[a] for a in own) for own in chosen], np.float64)
+    error = plan.unit_sigma * np.sqrt(np.cumsum(weights) / (plan.units * weights))
+    useful = (total / cells >= error) | np.array([len(own) == 2 for own in chosen], bool)
+    count = int(np.flatnonzero(useful)[-1]) + 1 if useful.any() else 0
+    share = weights[:count] / weights[:count].sum() if count else weights[:0]
+    units = 1 + ((plan.units - count) * share).astype(int)
+    return [(own, int(u)) for own, u in zip(chosen[:count], units, strict=True)]
+
+
+def _noisy_r_scores(
+    codes: Codes, sizes: tuple[int, ...], pairs: list[tuple[int, int]], plan: LocalPlan, noise: Noise
+) -> dict[tuple[int, int], float]:
+    """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
+    n = codes.shape[1]
+    exact = np.empty(len(pairs))
+    # A few at a time where domains are large, so that their tables do not add up.
+    ends = dict(zip(pairs, np.cumsum([sizes[a] * sizes[b] for a, b in pairs]), strict=True))
+    batches = itertools.groupby(pairs, lambda pair: ends[pair] // MOST_CELLS)
+    for i, table in enumerate(table for _, batch in batches for table in all_pairs(codes, sizes, list(batch))):
+        product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(n, 1)
+        exact[i] = 0.5 * np.abs(table - product).sum()
+    noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID
+    return {pair: float(score) for pair, score in zip(pairs, noisy, strict=True)}

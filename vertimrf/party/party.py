@@ -1,0 +1,180 @@
+"""A party: one table and the plan in, one message out (VertiMRF, phases 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..clock import Clock
+from ..errors import MessageError, PlanError, PrivacyError, TableError
+from ..message import Answer, LocalMarginal, Message
+from ..plan.follow_up import FollowUp
+from ..plan.plan import Plan
+from ..plan.schedule import Group, cut_groups
+from ..privacy.noise import Noise, SystemNoise
+from ..published.randomised_response import respond
+from ..published.shared_keys import SharedKeyEncoder
+from ..sketches.encoder import SketchEncoder
+from ..sketches.parameters import ResponsePlan, SharedKeyPlan, SketchPlan
+from ..tables.table import Table
+from .local_model import release_local_model
+from .secret import Secret, derive
+
+__all__ = ["Party"]
+
+BinMaps = tuple[npt.NDArray[np.int64], ...]
+
+
+class Party:
+    """One data holder. It sees its own table and the plan, and publishes one message per plan.
+
+    Args:
+        plan: the agreed plan.
+        name: which party of the plan this is.
+        secret: the parties' shared secret, unknown to the server.
+        noise: noise source; default the operating system's. Tests may fix it; the message is then marked not private.
+        clock: told the wall time of LocMRF and LocEnc.
+
+    Raises:
+        PlanError: the plan has no party of that name.
+    """
+
+    def __init__(self, plan: Plan, name: str, secret: Secret, noise: Noise | None = None, clock: Clock | None = None) -> None:
+        if name not in plan.party_names:
+            raise PlanError(f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}.")
+        self._plan = plan
+        self._index = plan.party_names.index(name)
+        self._attributes = plan.schema.party_attributes(name)
+        self._secret = secret
+        self._noise = noise if noise is not None else SystemNoise()
+        self._clock = clock if clock is not None else Clock()
+        self._published: set[str] = set()
+
+    def run(self, table: Table, num_threads: int | None = None) -> Message:
+        """LocMRF and LocEnc: measure the local marginals, encode the sketches.
+
+        Everything read from the table is an event of the plan's ledger. Call it once per plan: a second message with the same
+        hashes and fresh phantoms would show which levels come from records: those that both messages share.
+
+        Args:
+            table: the party's records, encoded against its part of the schema.
+            num_threads: threads for the kernels; None leaves the setting as it is.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+            PrivacyError: it has been called before.
+        """
+        plan = self._plan
+        self._check(table)
+        self._once("message")
+        count = None
+        if self._index == 0:
+            exact = np.array([table.codes.shape[1]], np.int64)
+            count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
+        with self._clock("LocMRF"):
+            sizes = [plan.schema.sizes[i] for i in self._attributes]
+            released = release_local_model(table.codes, sizes, plan.local[self._index], self._noise)
+            bins = self._bins(released)
+        sketches: tuple[npt.NDArray[np.uint8], ...] = ()
+        if plan.sketch is not None:
+            with self._clock("LocEnc"):
+                key = derive(self._secret, plan.digest(), purpose="sketches")
+                groups = plan.party_groups(self._index)
+                rows = self._group_rows(table, [plan.groups[g] for g in groups], bins)
+                sketches = self._encode(table, groups, rows, plan.sketch, key, num_threads)
+        return Message(
+            plan_digest=plan.digest(),
+            party=self._index,
+            private=self._noise.private,
+            count=count,
+            marginals=tuple(
+                LocalMarginal(tuple(self._attributes[a] for a in m.attributes), m.counts, m.sigma, m.units)
+                for m in released
+            ),
+            bins=bins,
+            sketches=sketches,
+        )
+
+    def answer(self, table: Table, follow_up: FollowUp, num_threads: int | None = None) -> Answer:
+        """The second round: sketches under the schedule that the server has made from the first round's messages.
+
+        They are an event of the plan's ledger, whatever the schedule. Call it once per plan.
+
+        Args:
+            table: the party's records, the same as in the first round.
+            follow_up: the server's schedule, checked against the plan when it was read.
+            num_threads: threads for the kernels; None leaves the setting as it is.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+            MessageError: the follow-up belongs to another plan.
+            PrivacyError: it has been called before.
+        """
+        if follow_up.plan.digest() != self._plan.digest():
+            raise MessageError("The follow-up was made for another plan.")
+        self._check(table)
+        self._once("answer")
+        with self._clock("LocEnc"):
+            groups = follow_up.party_groups(self._index)
+            rows = self._group_rows(table, [follow_up.groups[g] for g in groups], [follow_up.bins[g] for g in groups])
+            key = derive(self._secret, follow_up.digest(), purpose="second sketches")
+            sketches = self._encode(table, groups, rows, follow_up.sketch, key, num_threads)
+        return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
+
+    def _check(self, table: Table) -> None:
+        mine = self._plan.schema.part(self._plan.party_names[self._index])
+        if table.attributes != mine:
+            raise TableError(
+                f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
+                f"{', '.join(a.name for a in mine)}."
+            )
+
+    def _once(self, what: str) -> None:
+        if what in self._published:
+            raise PrivacyError(
+                f"Party {self._plan.party_names[self._index]} has given its {what} already; a second one would weaken both: send "
+                "the first again, or make a new plan."
+            )
+        self._published.add(what)
+
+    def _bins(self, released: Sequence[LocalMarginal]) -> tuple[BinMaps, ...]:
+        """Bin maps of this party's groups, from what LocMRF has already released."""
+        plan = self._plan
+        one_way = {
+            self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
+        }
+        return cut_groups(plan.schema, [plan.groups[g] for g in plan.party_groups(self._index)], one_way)
+
+    def _group_rows(self, table: Table, groups: Sequence[Group], bins: Sequence[BinMaps]) -> npt.NDArray[np.uint16]:
+        """Values of groups, one row per group [shape=(groups, records), uint16]."""
+        rows = np.zeros((len(groups), table.codes.shape[1]), np.uint16)
+        for row, group, maps in zip(rows, groups, bins, strict=True):
+            for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
+                row *= np.uint16(count)
+                row += mapping.astype(np.uint16)[table.codes[self._attributes.index(attribute)]]
+        return rows
+
+    def _encode(
+        self,
+        table: Table,
+        groups: tuple[int, ...],
+        rows: npt.NDArray[np.uint16],
+        sketch: SketchPlan | SharedKeyPlan | ResponsePlan,
+        key: bytes,
+        num_threads: int | None,
+    ) -> tuple[npt.NDArray[np.uint8], ...]:
+        if isinstance(sketch, ResponsePlan):
+            return respond(sketch, groups, table.digests, rows, key, self._noise.random_bytes)
+        if isinstance(sketch, SketchPlan):
+            scheduled = {group for pair in sketch.pairs for group in (pair.left, pair.right)}
+            if not scheduled & set(groups):
+                return ()
+        encoder: SketchEncoder | SharedKeyEncoder
+        if isinstance(sketch, SharedKeyPlan):
+            encoder = SharedKeyEncoder(sketch, groups, key, num_threads=num_threads)
+        else:
+            encoder = SketchEncoder(sketch, groups, key, num_threads=num_threads)
+        encoder.update(table.digests, rows)
+        return encoder.result(self._noise.random_bytes)

@@ -1,0 +1,36 @@
+"""Everything public that parties and server agree on before any data is touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .follow_up import FollowUp
+    from .plan import LocalPlan, Plan, Shares
+    from .planner import make_plan
+    from .schema import Attribute, Schema
+
+__all__ = [
+    "Attribute",
+    "FollowUp",
+    "LocalPlan",
+    "Plan",
+    "Schema",
+    "Shares",
+    "make_plan",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "Attribute": "schema",
+        "FollowUp": "follow_up",
+        "LocalPlan": "plan",
+        "Plan": "plan",
+        "Schema": "schema",
+        "Shares": "plan",
+        "make_plan": "planner",
+    },
+)

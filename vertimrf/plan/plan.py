@@ -1,0 +1,422 @@
+"""The plan: everything public that parties and server agree on before any data is touched.
+
+Nothing in a plan is computed from data. Its size is set by ``expected_records``, a public figure (or one that a ledgered
+noisy count released, see ``vertimrf.protocol``), and every noise scale by one calibration against the target (epsilon, delta).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import PlanError, VertiMRFError
+from ..files.atomic import read_json, write_text
+from ..files.canonical import fingerprint
+from ..privacy.accountant import epsilon as composed_epsilon
+from ..privacy.events import Event, GaussianEvent, SketchEvent, under_replacement
+from ..privacy.ledger import Ledger, LedgerEntry
+from ..sketches.claims import claimed_phantoms
+from ..sketches.parameters import ResponsePlan, ScheduledPair, SharedKeyPlan, SketchPlan
+from .schedule import (
+    MESSAGE_BYTES,
+    Group,
+    check_groups,
+    party_groups,
+    sketch_bytes,
+    sketch_shapes,
+)
+from .schema import Schema
+
+__all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
+
+FORMAT = 3
+# R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
+# (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
+# most (n + n + n + 1) / (n + 1) < 3, both in L1.)
+SCORE_GRID = 16
+SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
+# Below this noise a unit's would no longer add up as a Gaussian's does (see LocalPlan).
+LEAST_UNIT_SIGMA = 4.0
+# Targets that can be planned for.
+LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How the budget is divided, in zCDP-like units; the four parts sum to 1.
+
+    Attributes:
+        count: the noisy record count.
+        local: all parties' local models together, divided by their numbers of attributes.
+        sketches: the cross-party sketches; 0 leaves them out, and the parties are then synthesised as independent.
+    """
+
+    count: float = 0.01
+    local: float = 0.49
+    sketches: float = 0.50
+
+    def __post_init__(self) -> None:
+        parts = (self.count, self.local, self.sketches)
+        if min(parts) < 0 or not math.isclose(sum(parts), 1.0, abs_tol=1e-9) or self.count <= 0 or self.local <= 0:
+            raise PlanError(f"Budget shares {parts} must be non-negative and sum to 1, with count and local above zero.")
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """LocMRF parameters of one party (VertiMRF, phase 1).
+
+    A marginal measured with k units is released as k * count + noise of k units' variance in every cell, which costs what k
+    releases of it under one unit's noise do: their sum has that law but for a factor of exp(10 k exp(-pi^2 sigma^2)), less than
+    exp(1e-60) (Kairouz, Liu and Steinke, 2021, on sums of discrete Gaussians). So the ledger has ``units`` queries of
+    sensitivity 1, whichever marginals they go to.
+
+    Attributes:
+        one_way_sigma: noise of each one-way marginal, records.
+        score_sigma: noise of each R-score, in grid steps of 1/16 record; 0 where all attributes fit into one clique.
+        units: units of measurement for larger marginals; 0 leaves them out.
+        unit_sigma: noise of a unit.
+        largest_clique: limit on the cells of a clique of the local attribute graph (tau').
+        free: whether one clique of the global model holds the attributes of all parties: no marginal keeps another out then.
+    """
+
+    one_way_sigma: float
+    score_sigma: float
+    units: int
+    unit_sigma: float
+    largest_clique: int
+    free: bool
+
+    def __post_init__(self) -> None:
+        scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
+        whole = (self.units, self.largest_clique)
+        if not all(math.isfinite(scale) and scale >= 0 for scale in scales) or self.one_way_sigma <= 0:
+            raise PlanError(f"A local model's noise must be finite and above 0, not {scales}.")
+        if not all(isinstance(number, int) for number in whole) or self.units < 0 or self.largest_clique < 1:
+            raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
+        if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:
+            raise PlanError(f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything public: see the module's docstring. Make one with :func:`make_plan`, or :meth:`load` it.
+
+    Attributes:
+        schema: attributes, domains, and which party holds what.
+        epsilon, delta: the target of the whole run, add/remove one record.
+        expected_records: public order of magnitude of the table.
+        tau: limit on the cells of a clique of the global model.
+        encoder: "paired" (scheduled pairs), the only one that the target covers; or "published", for reproduction: half of
+            (epsilon, delta) is what the paper claims for its sketches, and the ledger says what they really cost; or "grr",
+            randomised responses, under which the target is about replacing one record.
+        count_sigma: noise of the record count that the first party releases.
+        local: one LocalPlan per party.
+        groups: what sketches publish; ``sketch.pairs`` index into it.
+        sketch: phantoms, floor, ceiling and key schedule ("paired") or shared keys ("published"), or the randomised responses
+            ("grr"). The schedule indexes into ``groups``; None without a sketch share, or with one party.
+        prior: ledger entries spent to make this plan.
+        nonce: random public text: two runs over the same table never share hashes.
+        message_bytes: budget for the sketches in any party's messages.
+        second_keys: keys of the second round, whose schedule the server makes from the first round's messages; their phantoms,
+            floor and ceiling are ``sketch``'s. 0 = one round.
+    """
+
+    schema: Schema
+    epsilon: float
+    delta: float
+    expected_records: int
+    tau: int
+    encoder: str
+    count_sigma: float
+    local: tuple[LocalPlan, ...]
+    groups: tuple[Group, ...]
+    sketch: SketchPlan | SharedKeyPlan | ResponsePlan | None
+    nonce: str
+    message_bytes: int = MESSAGE_BYTES
+    second_keys: int = 0
+    prior: tuple[LedgerEntry, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        check_target(self.epsilon, self.delta)
+        if self.tau < 2 or self.expected_records < 1 or self.second_keys < 0:
+            raise PlanError(
+                f"A plan needs tau of at least 2, at least 1 expected record and no fewer than 0 keys of a second round, not "
+                f"{self.tau}, {self.expected_records} and {self.second_keys}."
+            )
+        if len(self.local) != len(self.schema.parties):
+            raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
+        check_groups(self.schema, self.groups, self.sketch.pairs if isinstance(self.sketch, SketchPlan) else ())
+        if isinstance(self.sketch, SharedKeyPlan | ResponsePlan) and self.sketch.sizes != tuple(g.size for g in self.groups):
+            raise PlanError("The plan's sketches do not fit its groups.")
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """The parties in schema order."""
+        return tuple(name for name, _ in self.schema.parties)
+
+    def party_groups(self, party: int) -> tuple[int, ...]:
+        """Indices of the groups that a party publishes, in plan order."""
+        return party_groups(self.schema, self.groups, party)
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Every event of the run, in order; all of them are fixed before any data is touched."""
+        out = list(self.prior)
+        first = self.party_names[0]
+        out.append(
+            LedgerEntry(
+                GaussianEvent(self.count_sigma), first, "record count", f"discrete Gaussian, sigma {self.count_sigma:.1f}"
+            )
+        )
+        for name, local in zip(self.party_names, self.local, strict=True):
+            out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
+        if isinstance(self.sketch, ResponsePlan):
+            out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
+            claimed = self.sketch.claimed_epsilon(self.delta)
+            noise = f"randomised response, epsilon {self.sketch.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
+            released = f"every row's {len(self.sketch.sizes)} attributes, and how many rows there are"
+            out.append(LedgerEntry(self.sketch.event, "all parties", released, noise))
+        elif self.sketch is not None:
+            out.append(self._sketch_entry(self.sketch))
+            if self.second_keys:
+                # Which groups a key serves may depend on the first round; what it costs does not.
+                event = replace(sketch_event(self.sketch), keys=self.second_keys)
+                released = f"second round: sketches of pairs of attribute groups under up to {self.second_keys} keys"
+                out.append(LedgerEntry(event, "all parties", released, out[-1].noise))
+        return tuple(out)
+
+    def _sketch_entry(self, sketch: SketchPlan | SharedKeyPlan) -> LedgerEntry:
+        event = sketch_event(sketch)
+        noise = f"{event.phantoms} phantoms, levels {event.floor} to {event.ceiling}"
+        if isinstance(sketch, SharedKeyPlan):
+            exact = composed_epsilon([event], self.delta / 2).epsilon
+            released = f"sketches of {len(sketch.sizes)} attributes, all under the same {sketch.keys} keys"
+            noise += f"; claimed epsilon {self.epsilon / 2:g}, exactly {exact:.1f}, at delta {self.delta / 2:.3g}"
+        else:
+            released = f"sketches of {len(sketch.pairs)} pairs of attribute groups under {event.keys} keys"
+        return LedgerEntry(event, "all parties", released, noise)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why what this plan yields is not private, whatever its target says; empty when it is."""
+        out = []
+        if not self.schema.public:
+            out.append("the schema was inferred from the data")
+        if isinstance(self.sketch, SharedKeyPlan):
+            out.append("claim as published, which does not hold: sketches under shared keys give complete records away")
+        return tuple(out)
+
+    def ledger(self) -> Ledger:
+        """The run's ledger: every event and the composed epsilon at this plan's delta."""
+        return Ledger(self.entries(), self.delta, self.reasons)
+
+    def _check_target(self) -> None:
+        """Refuse a plan whose events cost more than it says."""
+        if isinstance(self.sketch, SharedKeyPlan):
+            least = claimed_phantoms(self.epsilon / 2, self.delta / 2, self.sketch.keys, len(self.sketch.sizes))
+            kept = self.sketch.phantoms >= least
+            spent, target = composed_epsilon(self._local_events(), self.delta / 2).epsilon, self.epsilon / 2
+        else:
+            kept, spent, target = True, self.ledger().epsilon, self.epsilon
+        if not kept or not spent <= target * (1 + 1e-6):
+            raise PlanError(
+                f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"
+                + ("" if kept else ", or has fewer phantoms than it claims")
+                + ": it was edited; make it again with `vertimrf plan`."
+            )
+
+    def _local_events(self) -> list[Event]:
+        """All events but the sketches."""
+        return [entry.event for entry in replace(self, sketch=None).entries()]
+
+    def sketch_shapes(self, party: int) -> list[tuple[int, int]]:
+        """Shape (values, keys) of every sketch table in a party's message, in publishing order."""
+        if self.sketch is None or isinstance(self.sketch, ResponsePlan):
+            return []
+        mine = self.party_groups(party)
+        if isinstance(self.sketch, SharedKeyPlan):
+            return [(self.sketch.sizes[group], self.sketch.keys) for group in mine]
+        return sketch_shapes(mine, self.sketch.pairs)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able form that :meth:`from_json` reads back."""
+        return {
+            "format": FORMAT,
+            "schema": self.schema.to_json(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "expected_records": self.expected_records,
+            "tau": self.tau,
+            "encoder": self.encoder,
+            "count_sigma": self.count_sigma,
+            "local": [asdict(local) for local in self.local],
+            "groups": [asdict(group) for group in self.groups],
+            "sketch": None if self.sketch is None else asdict(self.sketch),
+            "nonce": self.nonce,
+            "message_bytes": self.message_bytes,
+            "second_keys": self.second_keys,
+            "prior": [entry.to_json() for entry in self.prior],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """Read a plan back.
+
+        Raises:
+            PlanError: not a plan of this format, or one whose events do not meet its own target.
+        """
+        try:
+            if data["format"] != FORMAT:
+                raise PlanError(f"The plan has format {data['format']!r}; this version reads format {FORMAT}.")
+            sketch = data["sketch"]
+            if sketch is not None and data["encoder"] == "published":
+                sketch = SharedKeyPlan(**{**sketch, "sizes": tuple(sketch["sizes"])})
+            elif sketch is not None and data["encoder"] == "grr":
+                sketch = ResponsePlan(float(sketch["epsilon"]), tuple(sketch["sizes"]))
+            elif sketch is not None:
+                sketch = SketchPlan(**{**sketch, "pairs": tuple(ScheduledPair(**pair) for pair in sketch["pairs"])})
+            plan = cls(
+                schema=Schema.from_json(data["schema"]),
+                epsilon=float(data["epsilon"]),
+                delta=float(data["delta"]),
+                expected_records=int(data["expected_records"]),
+                tau=int(data["tau"]),
+                encoder=str(data["encoder"]),
+                count_sigma=float(data["count_sigma"]),
+                local=tuple(LocalPlan(**local) for local in data["local"]),
+                groups=tuple(Group(tuple(group["attributes"]), tuple(group["bins"])) for group in data["groups"]),
+                sketch=sketch,
+                nonce=str(data["nonce"]),
+                message_bytes=int(data["message_bytes"]),
+                second_keys=int(data["second_keys"]),
+                prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
+            )
+        except VertiMRFError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise PlanError(f"The plan is incomplete or malformed ({error}); make it again with `vertimrf plan`.") from None
+        plan._check_target()
+        return plan
+
+    @property
+    def fingerprint(self) -> str:
+        """What parties compare to be sure that they follow one plan."""
+        return fingerprint(self.digest())
+
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical JSON [32 bytes]; every message carries it, and hash keys are derived from it."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).digest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan as readable JSON."""
+        write_text(path, json.dumps(self.to_json(), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file.
+
+        Raises:
+            PlanError: the file is missing or holds no plan.
+        """
+        return cls.from_json(read_json(path, "plan", PlanError))
+
+    def summary(self) -> str:
+        """What will happen, for people: budget, keys, message sizes."""
+        lines = [
+            f"{len(self.schema.attributes)} attributes at {len(self.local)} parties, about {self.expected_records:,} records; "
+            f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
+        ]
+        for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
+            attributes = len(self.schema.party_attributes(name))
+            how = f"{attributes} one-way marginals, sigma {local.one_way_sigma:.1f}"
+            if local.units:
+                how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
+            lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
+        if isinstance(self.sketch, SharedKeyPlan):
+            lines.append(
+                f"  sketches: {self.sketch.keys:,} keys shared by all attributes, {self.sketch.phantoms:,} phantoms, levels "
+                f"{self.sketch.floor} to {self.sketch.ceiling}."
+            )
+        elif isinstance(self.sketch, ResponsePlan):
+            lines.append(f"  every row by randomised response, epsilon {self.sketch.epsilon:.4f} an attribute.")
+        elif self.sketch is not None:
+            keys = [pair.keys for pair in self.sketch.pairs]
+            lines.append(
+                f"  sketches: {len(keys)} cross-party marginals, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
+                f"{self.sketch.phantoms:,} phantoms, levels {self.sketch.floor} to {self.sketch.ceiling}."
+            )
+        if self.second_keys:
+            lines.append(f"  second round: up to {self.second_keys:,} keys more, where the first round finds them worth most.")
+        lines.append(f"  global model: cliques up to {self.tau:,} cells.")
+        return "\n".join(lines)
+
+    def message_size(self, party: int) -> int:
+        """Bytes of the sketches, or about as many of the responses, in a party's message (two levels to a byte)."""
+        if isinstance(self.sketch, ResponsePlan):
+            return (self.expected_records + 1) // 2 * len(self.party_groups(party))
+        return sketch_bytes(self.sketch_shapes(party))
+
+
+def sketch_event(sketch: SketchPlan | SharedKeyPlan) -> SketchEvent:
+    """The privacy event of all sketches of a run, keys independent: two attributes per key, or all of them."""
+    return SketchEvent(
+        phantoms=sketch.phantoms,
+        floor=sketch.floor,
+        ceiling=sketch.ceiling,
+        keys=sketch.keys if isinstance(sketch, SharedKeyPlan) else sum(pair.keys for pair in sketch.pairs),
+        attributes_per_key=len(sketch.sizes) if isinstance(sketch, SharedKeyPlan) else 2,
+    )
+
+
+def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:
+    """The events of one party's local model."""
+    gaussian = "discrete Gaussian, sigma {:.1f}"
+    entries = [
+        LedgerEntry(
+            GaussianEvent(local.one_way_sigma, count=attributes),
+            name,
+            f"{attributes} one-way marginals",
+            gaussian.format(local.one_way_sigma),
+        )
+    ]
+    pairs = attributes * (attributes - 1) // 2
+    if local.score_sigma:
+        entries.append(
+            LedgerEntry(
+                GaussianEvent(local.score_sigma, SCORE_SENSITIVITY, pairs),
+                name,
+                f"{pairs} R-scores",
+                gaussian.format(local.score_sigma / SCORE_GRID),
+            )
+        )
+    if local.units:
+        entries.append(
+            LedgerEntry(
+                GaussianEvent(local.unit_sigma, count=local.units),
+                name,
+                f"larger marginals, {local.units:,} units of measurement",
+                gaussian.format(local.unit_sigma) + " a unit",
+            )
+        )
+    return entries
+
+
+def check_target(epsilon: float, delta: float | None) -> None:
+    """Refuse a privacy target that no run can be planned for.
+
+    Raises:
+        PlanError: epsilon or delta out of range.
+    """
+    if not epsilon > 0:
+        raise PlanError(f"epsilon must be a number above 0, not {epsilon}.")
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise PlanError(
+            f"epsilon must lie between {LEAST_EPSILON:g} and {MOST_EPSILON:g}, not {epsilon:g}: less leaves nothing but noise, "
+            "and more protects nobody."
+        )
+    if delta is not None and not 0 < delta < 1:
+        raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")

@@ -1,0 +1,269 @@
+"""The key schedule: which cross-party marginals sketches estimate, in how many bins and with how many keys.
+
+Everything here follows from public figures, or from what parties have already released.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError
+from ..sketches.parameters import ScheduledPair
+from .binning import choose_bins
+from .schema import Schema
+
+__all__ = [
+    "Group",
+    "Schedule",
+    "check_groups",
+    "choose_keys",
+    "crossing",
+    "cut_groups",
+    "make_schedule",
+    "party_groups",
+    "sketch_bytes",
+    "sketch_shapes",
+    "triple_rule",
+]
+
+# N^2 chi^2(Q || P) of one key at the planner's ceiling, for the first guess of N; the accountant, not this figure, has the
+# last word.
+KEY_COST = 7.0
+# Bounds on the number of keys: fewer save nothing, more cost encoding time.
+FEWEST_KEYS = 1 << 20
+MOST_KEYS = 1 << 25
+MESSAGE_BYTES = 64_000_000
+# A pair is cut into so many bins that an average cell is this many standard errors.
+CELL_ERRORS = 6.0
+# Three-way marginals: how many standard errors an average cell must have, and the weight of their keys beside the pairs',
+# where one clique holds all attributes; where cliques are scarce; and where a first round has told which may share one.
+FREE_TRIPLE = (4.0, 1.0)
+RIVAL_TRIPLE = (20.0, 0.25)
+CHOSEN_TRIPLE = (6.0, 0.25)
+MOST_TRIPLES = 1000
+
+
+@dataclass(frozen=True)
+class Group:
+    """A unit that sketches publish: attributes of one party, each cut to a number of bins, taken as one attribute.
+
+    A value of the group is a tuple of bins, numbered in row-major order; a pair of groups is a marginal of all their attributes.
+
+    Attributes:
+        attributes: strictly increasing indices into the schema.
+        bins: number of bins of each attribute; the party picks the edges from its own released one-way marginals.
+    """
+
+    attributes: tuple[int, ...]
+    bins: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.bins)
+
+
+def check_groups(schema: Schema, groups: Sequence[Group], pairs: Sequence[ScheduledPair]) -> None:
+    """Check a schedule that comes from outside.
+
+    Raises:
+        PlanError: a group that is not one party's, or a pair that does not fit its groups or serves one party twice.
+    """
+    for group in groups:
+        attributes = group.attributes
+        held = {schema.party_of(a) if 0 <= a < len(schema.sizes) else -1 for a in attributes}
+        if len(held) != 1 or -1 in held or list(attributes) != sorted(set(attributes)):
+            raise PlanError(f"The group of attributes {attributes} is not one party's.")
+        if len(group.bins) != len(attributes) or not all(
+            1 <= bins <= schema.sizes[a] for bins, a in zip(group.bins, attributes, strict=False)
+        ):
+            raise PlanError(f"The bins {group.bins} of the group of attributes {attributes} do not fit their domains.")
+    for pair in pairs:
+        if not all(isinstance(bins, int) for bins in (pair.left_bins, pair.right_bins)):
+            raise PlanError(f"The groups {pair.left} and {pair.right} are given bins that are no whole numbers.")
+        if not (isinstance(pair.keys, int) and pair.keys >= 1):
+            raise PlanError(f"The groups {pair.left} and {pair.right} are given {pair.keys} keys; a pair takes a whole number.")
+        if not all(0 <= side < len(groups) for side in (pair.left, pair.right)):
+            raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(groups)}.")
+        left, right = groups[pair.left], groups[pair.right]
+        if schema.party_of(left.attributes[0]) == schema.party_of(right.attributes[0]):
+            raise PlanError("A key serves two groups of one party; it must serve two parties.")
+        if (left.size, right.size) != (pair.left_bins, pair.right_bins):
+            raise PlanError(f"The keys of groups {pair.left} and {pair.right} do not fit their values.")
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Which marginals sketches are to estimate.
+
+    Attributes:
+        groups: what is published.
+        pairs: per marginal, the groups on its two sides.
+        shares: per marginal, its part of all keys [shape=(pairs,), sums to 1].
+    """
+
+    groups: tuple[Group, ...]
+    pairs: tuple[tuple[int, int], ...]
+    shares: npt.NDArray[np.float64]
+
+    def with_keys(self, keys: int) -> tuple[ScheduledPair, ...]:
+        """The schedule of about so many keys, never more unless there are fewer keys than marginals."""
+        share = np.maximum((keys * self.shares).astype(int), 1)
+        # The keys that the smallest marginals were given beyond their shares come from the largest.
+        for i in np.argsort(-share, kind="stable"):
+            share[i] -= min(max(int(share.sum()) - keys, 0), share[i] - 1)
+        return tuple(
+            ScheduledPair(left=i, right=j, keys=int(k), left_bins=self.groups[i].size, right_bins=self.groups[j].size)
+            for (i, j), k in zip(self.pairs, share, strict=True)
+        )
+
+    def within(self, schema: Schema, keys: int, message_bytes: float) -> Schedule | None:
+        """So shared that so many keys fit into every party's message, if that can be; the marginals' errors are then least.
+
+        With costs b per key besides the keys themselves, the sum of cells / sqrt(keys) is least at keys in proportion to
+        (cells / (1 + price * b))^(2/3), for the price at which the bytes suffice.
+        """
+        cost = np.array([max(self.groups[i].size, self.groups[j].size) / 2 for i, j in self.pairs])
+        for price in (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
+            shares = self.shares / (1 + price * cost) ** (2 / 3)
+            out = replace(self, shares=shares / shares.sum())
+            if keys * out.bytes_per_key(schema) <= message_bytes:
+                return out
+        return None
+
+    def bytes_per_key(self, schema: Schema) -> float:
+        """Message bytes that a key costs the busiest party, on average (two levels to a byte)."""
+        cost = dict.fromkeys(range(len(schema.parties)), 0.0)
+        for pair, share in zip(self.pairs, self.shares, strict=True):
+            for group in pair:
+                cost[schema.party_of(self.groups[group].attributes[0])] += share * self.groups[group].size / 2
+        return max(cost.values())
+
+
+def make_schedule(
+    schema: Schema,
+    rho: float,
+    records: int,
+    pairs: Sequence[tuple[int, ...]],
+    triples: Sequence[tuple[int, ...]],
+    rule: tuple[float, float],
+    cell_errors: float = CELL_ERRORS,
+) -> Schedule:
+    """Bins and keys for some pairs, and for those of some three-way marginals that ``rho`` can measure well.
+
+    A third attribute of few values costs a pair little: it takes part in many three-way marginals, and they add up to it.
+
+    Args:
+        schema: attributes and parties.
+        rho: what the sketches may spend (zCDP).
+        records: about how many there are.
+        pairs: cross-party pairs, one or more.
+        triples: three-way marginals of two parties' attributes.
+        rule: how many standard errors an average cell of a three-way marginal must have, and the weight of its keys.
+        cell_errors: how many standard errors the average cell of a pair is to have after binning.
+    """
+    sizes = schema.sizes
+    # Standard error of a cell of a marginal that gets all keys, when phantoms outnumber the sets.
+    alone = math.sqrt(1.4 / (2 * rho))
+
+    def cut(share: float) -> list[tuple[int, ...]]:
+        """Bins of all pairs, so that an average cell is a few standard errors."""
+        most = max(math.sqrt(share / len(pairs)) * records / (cell_errors * alone), 4.0)
+        return [_cut_pair(sizes[a], sizes[b], most) for a, b in pairs]
+
+    # The sum of the marginals' L1 errors is least with keys in proportion to cells^(2/3).
+    needed = float(np.sum(np.prod(cut(1.0), axis=1) ** (2 / 3)))
+    least, weight = rule
+    cells = np.array([math.prod(sizes[i] for i in own) for own in triples], np.float64)
+    order = np.argsort(cells, kind="stable")[:MOST_TRIPLES]
+    weights = weight * cells[order] ** (2 / 3)
+    errors = alone / np.sqrt(weights / (np.cumsum(weights) + needed))
+    useful = np.flatnonzero(records / cells[order] >= least * errors)
+    order = order[: useful[-1] + 1] if useful.size else order[:0]
+    taken = float(weights[: order.size].sum())
+
+    wanted = [(own, bins, 1.0) for own, bins in zip(pairs, cut(needed / (needed + taken)), strict=True)]
+    wanted += [(triples[i], tuple(sizes[a] for a in triples[i]), weight) for i in order]
+    groups: dict[Group, int] = {}
+    both: list[tuple[int, int]] = []
+    shares: list[float] = []
+    for own, bins, importance in wanted:
+        owner = [schema.party_of(i) for i in own]
+        sides = []
+        for party in dict.fromkeys(owner):
+            held = [k for k in range(len(own)) if owner[k] == party]
+            group = Group(tuple(own[k] for k in held), tuple(bins[k] for k in held))
+            sides.append(groups.setdefault(group, len(groups)))
+        both.append((sides[0], sides[1]))
+        shares.append(importance * math.prod(bins) ** (2 / 3))
+    return Schedule(tuple(groups), tuple(both), np.array(shares) / sum(shares))
+
+
+def crossing(schema: Schema, way: int) -> list[tuple[int, ...]]:
+    """All marginals of so many attributes that lie at exactly two parties."""
+    owner = [schema.party_of(i) for i in range(len(schema.attributes))]
+    return [own for own in itertools.combinations(range(len(owner)), way) if len({owner[i] for i in own}) == 2]
+
+
+def triple_rule(schema: Schema, tau: int, otherwise: tuple[float, float]) -> tuple[float, float]:
+    """Where one clique holds every attribute, nothing that is measured keeps anything else out of the model."""
+    return FREE_TRIPLE if math.prod(schema.sizes) <= tau else otherwise
+
+
+def _cut_pair(u: int, w: int, most: float) -> tuple[int, int]:
+    """Bins of two attributes whose table has about ``most`` cells, or all of their values if that is fewer."""
+    even = math.sqrt(most)
+    left, right = min(u, max(even, most / w)), min(w, max(even, most / u))
+    return max(int(left), min(u, 2)), max(int(right), min(w, 2))
+
+
+def party_groups(schema: Schema, groups: Sequence[Group], party: int) -> tuple[int, ...]:
+    """Indices of the groups that a party publishes, in order."""
+    mine = set(schema.party_attributes(schema.parties[party][0]))
+    return tuple(i for i, group in enumerate(groups) if group.attributes[0] in mine)
+
+
+def cut_groups(
+    schema: Schema, groups: Sequence[Group], one_way: Mapping[int, npt.NDArray[np.float64]]
+) -> tuple[tuple[npt.NDArray[np.int64], ...], ...]:
+    """Bins of groups from released one-way counts: per group and attribute, the map code -> bin [shape=(size,), int64]."""
+    return tuple(
+        tuple(
+            choose_bins(one_way[attribute], count, schema.attributes[attribute].ordered)
+            for attribute, count in zip(group.attributes, group.bins, strict=True)
+        )
+        for group in groups
+    )
+
+
+def sketch_shapes(groups: Sequence[int], pairs: Sequence[ScheduledPair]) -> list[tuple[int, int]]:
+    """Shape (values, keys) of every sketch table that the party of some groups publishes, in publishing order."""
+    mine = set(groups)
+    return [
+        (bins, pair.keys)
+        for pair in pairs
+        for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins))
+        if group in mine
+    ]
+
+
+def sketch_bytes(shapes: Sequence[tuple[int, int]]) -> int:
+    """Bytes of sketch tables of some shapes in a message (two levels to a byte)."""
+    return sum((values * keys + 1) // 2 for values, keys in shapes)
+
+
+def choose_keys(bytes_per_key: float, rho: float, records: int, message_bytes: int) -> int:
+    """As many keys as make phantoms eight times the records, where more stop helping, if the messages stay within bounds.
+
+    The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys; the
+    information grows too while a cell is no small part of N.
+    """
+    wanted = 2 * rho * (8 * records) ** 2 / KEY_COST
+    affordable = message_bytes / bytes_per_key
+    return int(min(max(wanted, FEWEST_KEYS), affordable, MOST_KEYS))

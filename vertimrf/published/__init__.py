@@ -1,0 +1,1 @@
+"""The paper's own encoders, estimators and reductions, for reproduction and comparison."""

@@ -1,0 +1,156 @@
+"""The frequency-oracle baseline (VertiMRF, section 4.2): every row through generalised randomised response.
+
+Both parties send as many rows as they hold, in an order that only they can tell, so that the server can count pairs of
+responses. The number of rows is therefore public, and the guarantee is about *replacing* one record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import MessageError, PlanError
+from ..kernels.prf import fill_words, tail
+from ..sketches.parameters import ResponsePlan
+
+__all__ = ["count_marginal", "expected_sigma", "respond"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def respond(
+    plan: ResponsePlan,
+    attributes: Sequence[int],
+    digests: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.uint16],
+    key: bytes,
+    entropy: Callable[[int], bytes],
+) -> tuple[npt.NDArray[np.uint8], ...]:
+    """Randomise every value of a party's table, and put the rows into the order of their keyed digests.
+
+    Args:
+        plan: the public parameters.
+        attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the codes.
+        digests: record digests [shape=(n,), uint64].
+        codes: [shape=(d, n), uint16].
+        key: 16 or more bytes that all parties share and the server does not know; gives the order.
+        entropy: gives that many unpredictable bytes. Only the operating system's make the result private.
+
+    Returns:
+        Per attribute, the responses [shape=(1, n), uint8].
+    """
+    k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
+    words = np.empty(digests.size, np.uint64)
+    fill_words(k0, k1, digests, digests.size, tail(0, 0), words)
+    order = np.argsort(words, kind="stable")
+    out = []
+    for attribute, column in zip(attributes, codes, strict=True):
+        size = plan.sizes[attribute]
+        word = np.frombuffer(entropy(8 * digests.size), "<u8")
+        other = np.frombuffer(entropy(8 * digests.size), "<u8")
+        # Both are exact to about 2^-53, far below what the accountant's grid resolves.
+        keep = word < np.uint64(min(plan.kept(size) * 2.0**64, 2.0**64 - 2048)) if size > 1 else np.ones(word.size, bool)
+        shift = 1 + other % np.uint64(max(size - 1, 1))
+        changed = (column.astype(np.uint64) + np.where(keep, np.uint64(0), shift)) % np.uint64(size)
+        out.append(changed.astype(np.uint8)[order][None])
+    return tuple(out)
+
+
+def count_marginal(
+    plan: ResponsePlan, attributes: Sequence[int], responses: Sequence[npt.NDArray[np.uint8]]
+) -> tuple[Floats, Floats]:
+    """FO-based CarEst (VertiMRF, section 4.2): unbiased counts of a marginal of any number of attributes, and their errors.
+
+    The paper inverts one transition matrix over all tuples of values. It is a Kronecker product of (p - q) I + q J per
+    attribute, so its inverse is taken axis by axis, each in a subtraction and a division.
+
+    The table is fixed and only the responses are random, so the count of a cell v has the exact variance
+
+        sum over tuples x of T(x) prod_i K_i(v_i, x_i) - T(v),
+
+    K_i(v, x) being the second moment of the inverse's entry (v, y) over the responses y to x. Its unbiased estimate puts the
+    estimated counts for T; it is kept above what any table of n rows has at least.
+
+    Args:
+        plan: the public parameters.
+        attributes: by their place in ``plan.sizes``, each once.
+        responses: theirs, row by row of the same records [each shape=(1, n) or (n,), uint8].
+
+    Returns:
+        Counts, which may be negative, and standard errors, at least that of rounding to whole records [both
+        shape=(values of attribute 1, ..., values of attribute l), float64].
+
+    Raises:
+        PlanError: no attribute, one named twice, or one that the plan does not have.
+        MessageError: responses of other numbers of rows, or outside an attribute's values.
+    """
+    shape = _shape(plan, attributes)
+    if len(responses) != len(attributes) or len({column.size for column in responses}) > 1:
+        raise MessageError("Every attribute needs one response per record; the parties must encode the same records.")
+    flat = np.zeros(responses[0].size, np.int64)
+    for attribute, size, column in zip(attributes, shape, responses, strict=True):
+        if column.size and column.max() >= size:
+            raise MessageError(f"A response of attribute {attribute} is {column.max()}, none of its {size} values.")
+        flat *= size
+        flat += column.ravel()
+    counts = np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+    for axis, size in enumerate(shape):
+        kept, other = _probabilities(plan, size)
+        counts = (counts - other * counts.sum(axis=axis, keepdims=True)) / (kept - other)
+    variance = counts
+    least, least_alone = 1.0, 1.0
+    for axis, size in enumerate(shape):
+        same, different = _second_moments(plan, size)
+        variance = (same - different) * variance + different * variance.sum(axis=axis, keepdims=True)
+        least, least_alone = least * min(same, different), least_alone * same
+    variance = np.maximum(variance - counts, flat.size * min(least, least_alone - 1))
+    return counts, np.sqrt(np.maximum(variance, 1 / 12))
+
+
+def expected_sigma(plan: ResponsePlan, attributes: Sequence[int], rows: float) -> float:
+    """Standard error of a cell of :func:`count_marginal` before any response, the table being even (VertiMRF, Theorem 3).
+
+    For small epsilon it tends to sqrt(n) prod_i sqrt(u_i - 1) / epsilon: the variance n / epsilon^(2 l) of the theorem.
+
+    Args:
+        plan: the public parameters.
+        attributes: by their place in ``plan.sizes``, each once.
+        rows: number of records.
+
+    Returns:
+        sqrt(n (prod_i (K_i(v, v) + (u_i - 1) K_i(v, x)) / u_i - 1 / prod_i u_i)), K as in :func:`count_marginal`.
+
+    Raises:
+        PlanError: as :func:`count_marginal`.
+    """
+    second = 1.0
+    shape = _shape(plan, attributes)
+    for size in shape:
+        same, different = _second_moments(plan, size)
+        second *= (same + (size - 1) * different) / size
+    return math.sqrt(max(rows * (second - 1 / math.prod(shape)), 0.0))
+
+
+def _shape(plan: ResponsePlan, attributes: Sequence[int]) -> tuple[int, ...]:
+    if not attributes or len(set(attributes)) != len(attributes):
+        raise PlanError(f"A marginal must name at least one attribute, and each once, not {tuple(attributes)}.")
+    for attribute in attributes:
+        if not 0 <= attribute < len(plan.sizes):
+            raise PlanError(f"The plan has no attribute {attribute}; its attributes are 0 .. {len(plan.sizes) - 1}.")
+    return tuple(plan.sizes[attribute] for attribute in attributes)
+
+
+def _probabilities(plan: ResponsePlan, size: int) -> tuple[float, float]:
+    """Probability of the true response, and of any one other."""
+    kept = plan.kept(size)
+    return (kept, (1 - kept) / (size - 1)) if size > 1 else (1.0, 0.0)
+
+
+def _second_moments(plan: ResponsePlan, size: int) -> tuple[float, float]:
+    """E[g(v, y)^2], g the inverse's entries, over the responses y to v itself, and over those to any other value."""
+    kept, other = _probabilities(plan, size)
+    on, off = (1 - other) / (kept - other), -other / (kept - other)
+    return on**2 * kept + off**2 * (1 - kept), on**2 * other + off**2 * (1 - other)

@@ -1,0 +1,1 @@
+"""Sketches: their public parameters, the party's encoder, the server's estimator."""

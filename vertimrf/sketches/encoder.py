@@ -1,0 +1,342 @@
+"""LocEnc: a party's records in, noisy sketches of who holds which value out (VertiMRF, phase 2).
+
+Two encoders over the same hash. :class:`SketchEncoder` is the product's: each key belongs to one scheduled pair of
+attributes of two different parties, and a record touches two sketches per key. :class:`SharedKeyEncoder` is the
+published one (VertiMRF, Algorithm 3): all attributes under every key. It serves reproduction, and its privacy is what
+the exact accountant says, not the paper's Theorem 4.
+
+Both stream: ``update`` with chunks of any size, in any order, on any number of threads; ``merge`` partial encoders by
+maximum; and ``result`` once, which joins the phantoms. Whatever the route, the levels are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import MessageError, PlanError, PrivacyError, TableError
+from ..kernels.geometric import encode_rows, group_by_value, hazards
+from ..kernels.jit import threads
+from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
+from .parameters import SharedKeyPlan, SketchPlan
+
+__all__ = ["ENCODING_VERSION", "SketchEncoder"]
+
+# Names the hash and the layout of the published levels; the golden fingerprint of the tests belongs to it.
+ENCODING_VERSION = 1
+# Keys of a pair are cut into blocks of at most this many, each with its own streams: part of the hash.
+BLOCK_KEYS = 1 << 16
+# A row's final minimum is guessed so that the chance of having to start again is about exp(-GUESS_MARGIN).
+GUESS_MARGIN = 1.5
+PHANTOM_CHUNK = 1 << 20
+# Digests grouped at a time, of one or more columns together: a quarter of a gibibyte, or one column.
+GROUPED_RECORDS = 1 << 25
+
+
+def check_distinct(attributes: Sequence[int]) -> None:
+    if len(set(attributes)) != len(attributes):
+        raise PlanError(f"The party's attributes {list(attributes)} repeat one; name each once.")
+
+
+def cut_blocks(keys: int) -> list[tuple[int, int]]:
+    """Near-equal blocks of at most BLOCK_KEYS keys: (first key, keys) of each."""
+    pieces = -(-keys // BLOCK_KEYS)
+    edges = [keys * i // pieces for i in range(pieces + 1)]
+    return [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
+
+
+class Encoder:
+    """What both encoders share: checking chunks, merging, phantoms, and the once-only result."""
+
+    _purpose: bytes
+
+    def __init__(
+        self,
+        plan: SketchPlan | SharedKeyPlan,
+        attributes: Sequence[int],
+        secret: bytes,
+        sizes: Sequence[int],
+        shapes: Sequence[tuple[int, int]],
+        num_threads: int | None,
+    ) -> None:
+        if len(secret) != 32:
+            raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
+        key = hashlib.blake2b(secret, digest_size=16, person=self._purpose).digest()
+        self._key = tuple(np.frombuffer(key, "<u8").astype(np.uint64))
+        identity = repr((ENCODING_VERSION, self._purpose, asdict(plan), tuple(attributes))).encode()
+        self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
+        self._plan = plan
+        self._attributes = tuple(attributes)
+        self._sizes = tuple(sizes)
+        # The published tables, values x keys, lie one after another in the flat state.
+        self._shapes = tuple(shapes)
+        self._num_threads = num_threads
+        self._start, self._per_length = hazards(plan.ceiling)
+        self._base = max(plan.floor, 1)
+        self._state = np.full(sum(size * keys for size, keys in shapes), self._base, np.uint8)
+        # Records seen per value, attribute after attribute, for the guess of where to stop.
+        self._counts = np.zeros(sum(sizes), np.int64)
+        self._spent = False
+
+    def update(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]) -> None:
+        """Take in a chunk of records.
+
+        Args:
+            digests: 64-bit digests of the record ids, from :func:`record_digests` or a table [shape=(n,), uint64].
+            codes: values, attribute-major, in the order of the encoder's attributes [shape=(d, n), integers].
+
+        Raises:
+            TableError: arrays of other shapes or dtypes, or a code outside its attribute's domain.
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        digests, codes = self._checked(digests, codes)
+        if digests.size and self._state.size:
+            with threads(self._num_threads):
+                self._encode(digests, codes)
+
+    def merge(self, other: Encoder) -> None:
+        """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
+
+        Raises:
+            PlanError: the other encoder belongs to another plan, party or secret.
+            PrivacyError: either encoder's result has been taken.
+        """
+        if type(other) is not type(self) or other._identity != self._identity:
+            raise PlanError("Only encoders of the same plan, attributes and secret can be merged.")
+        if other is self:
+            raise PlanError("An encoder cannot be merged with itself.")
+        self._check_unspent()
+        other._check_unspent()
+        np.maximum(self._state, other._state, out=self._state)
+        self._counts += other._counts
+        other._spent = True
+
+    def state(self) -> bytes:
+        """The partial sketches without phantoms, for another process of the same party to merge.
+
+        It protects nobody: with the secret, it tells whether a record is in the table. Keep it like the table itself.
+
+        Raises:
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        return self._identity + self._counts.astype("<i8").tobytes() + self._state.tobytes()
+
+    def merge_state(self, state: bytes) -> None:
+        """Take over another process's :meth:`state`, of the same plan, attributes and secret.
+
+        Raises:
+            MessageError: the bytes are no such state.
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        counts = len(self._identity)
+        begin = counts + 8 * self._counts.size
+        if state[:counts] != self._identity or len(state) != begin + self._state.size:
+            raise MessageError("These bytes are not an encoder's state of the same plan, attributes and secret.")
+        levels = np.frombuffer(state, np.uint8, offset=begin)
+        if levels.size and not self._base <= int(levels.min()) <= int(levels.max()) <= self._plan.ceiling:
+            raise MessageError("The encoder's state holds levels outside the plan's floor and ceiling: it is damaged.")
+        np.maximum(self._state, levels, out=self._state)
+        self._counts += np.frombuffer(state, "<i8", self._counts.size, counts)
+
+    def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Join the phantoms and hand out the levels to publish; once, as a second set of phantoms would undo the first.
+
+        Args:
+            entropy: gives that many unpredictable bytes. Only the operating system's make the result private.
+
+        Returns:
+            One table per sketched attribute, in publishing order [shape=(values, keys), uint8]; levels lie within floor
+            and ceiling.
+
+        Raises:
+            PrivacyError: the result has been taken before.
+        """
+        self._check_unspent()
+        self._spent = True
+        state, self._state = self._state, np.empty(0, np.uint8)
+        thresholds = phantom_thresholds(self._plan.phantoms, self._plan.floor, self._plan.ceiling)
+        table = phantom_table(thresholds, self._plan.floor)
+        unsettled = np.empty(min(state.size, PHANTOM_CHUNK), np.int64)
+        for begin in range(0, state.size, PHANTOM_CHUNK):
+            levels = state[begin : begin + PHANTOM_CHUNK]
+            words = np.frombuffer(bytearray(entropy(levels.size)), np.uint8)
+            count = raise_by_phantoms(levels, words, table, unsettled)
+            more = np.frombuffer(bytearray(entropy(8 * count)), np.uint64)
+            raise_unsettled(levels, words, unsettled[:count], more, thresholds, self._plan.floor)
+        edges = np.cumsum([0, *(size * keys for size, keys in self._shapes)])
+        tables = zip(itertools.pairwise(edges), self._shapes, strict=True)
+        return tuple(state[begin:end].reshape(shape) for (begin, end), shape in tables)
+
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+        raise NotImplementedError
+
+    def _check_unspent(self) -> None:
+        if self._spent:
+            raise PrivacyError(
+                "This encoder's sketches have been handed out, or merged into another encoder; one plan's hashes may "
+                "be published only once, so make a new plan for another release."
+            )
+
+    def _checked(
+        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+        digests, codes = np.asarray(digests), np.asarray(codes)
+        if digests.dtype != np.uint64 or digests.ndim != 1:
+            raise TableError(
+                f"Record digests must be one row of uint64, not {digests.ndim}-dimensional {digests.dtype}; "
+                "make them from ids with vertimrf.encode.record_digests."
+            )
+        if codes.ndim != 2 or codes.dtype.kind not in "iu":
+            raise TableError(
+                f"Codes must be a two-dimensional integer array, one row per attribute, not {codes.ndim}-dimensional "
+                f"{codes.dtype}; encode the table against its schema first."
+            )
+        if codes.shape != (len(self._sizes), digests.size):
+            raise TableError(
+                f"Codes have shape {codes.shape}, but {len(self._sizes)} attributes and {digests.size} digests ask for "
+                f"{(len(self._sizes), digests.size)}: one row per attribute, one column per record."
+            )
+        for attribute, size, row in zip(self._attributes, self._sizes, codes, strict=True):
+            if row.size and not 0 <= int(row.min()) <= int(row.max()) < size:
+                bad = int(np.flatnonzero((row < 0) | (row >= size))[0])
+                raise TableError(
+                    f"Attribute {attribute} holds code {int(row[bad])} in record {bad} of the chunk, outside its "
+                    f"domain 0..{size - 1}; correct the record, or widen the domain in the schema and plan again."
+                )
+        return np.require(digests, None, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
+
+
+class SketchEncoder(Encoder):
+    """Sketches of one party under the scheduled pairs that it takes part in.
+
+    Args:
+        plan: the public sketch parameters.
+        attributes: this party's groups, by the plan's numbers; the rows of the codes. Other parties' pairs are skipped.
+        secret: 32 bytes derived from the parties' shared secret and the plan, the same at both parties of a pair.
+        num_threads: threads for the kernels; None leaves the setting as it is.
+
+    ``result()`` gives one table per scheduled pair of this party, in schedule order.
+
+    Raises:
+        PlanError: attributes that repeat, that the plan does not schedule, or that are both sides of a pair.
+        PrivacyError: a secret that is not 32 bytes.
+    """
+
+    _purpose = b"vertimrf paired"
+
+    def __init__(
+        self, plan: SketchPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
+    ) -> None:
+        check_distinct(attributes)
+        column = {attribute: i for i, attribute in enumerate(attributes)}
+        sizes = [0] * len(attributes)
+        rows: list[list[npt.NDArray[np.int64]]] = [[] for _ in attributes]
+        shapes = []
+        first_block = offset = 0
+        for number, pair in enumerate(plan.pairs):
+            if pair.left in column and pair.right in column:
+                raise PlanError(f"Scheduled pair {number} joins two groups of one party, {pair.left} and {pair.right}.")
+            blocks = cut_blocks(pair.keys)
+            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+                if group not in column:
+                    continue
+                sizes[column[group]] = bins
+                shapes.append((bins, pair.keys))
+                for block, (first, keys) in enumerate(blocks, first_block):
+                    row = np.empty((bins, 4), np.int64)
+                    row[:, 0] = np.arange(bins)
+                    row[:, 1:3] = block, keys
+                    row[:, 3] = offset + row[:, 0] * pair.keys + first
+                    rows[column[group]].append(row)
+                offset += bins * pair.keys
+            first_block += len(blocks)
+        for attribute, size in zip(attributes, sizes, strict=True):
+            if not size:
+                raise PlanError(f"No scheduled pair has group {attribute}; leave it out of the encoder.")
+        super().__init__(plan, attributes, secret, sizes, shapes, num_threads)
+        # All sketch rows, column after column and cut into blocks: value (numbered through all columns), block, keys,
+        # offset in the state [shape=(t, 4)]; where each column's rows start; and a lower bound of each row's levels.
+        self._first_value = np.cumsum([0, *sizes])
+        for first, column_rows in zip(self._first_value, rows, strict=False):
+            for row in column_rows:
+                row[:, 0] += first
+        self._rows = np.concatenate(
+            [row for column_rows in rows for row in column_rows] or [np.empty((0, 4), np.int64)]
+        )
+        self._first_row = np.searchsorted(self._rows[:, 0], self._first_value)
+        self._minima = np.full(len(self._rows), self._base, np.uint8)
+
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+        workers = numba.get_num_threads()
+        n, d = digests.size, len(self._sizes)
+        begins, ends = np.empty((2, self._counts.size), np.int64)
+        together = max(GROUPED_RECORDS // n, 1)
+        for first in range(0, d, together):
+            last = min(first + together, d)
+            grouped = np.empty((last - first, n), np.uint64)
+            for column in range(first, last):
+                starts = group_by_value(digests, codes[column], self._sizes[column], workers, grouped[column - first])
+                values = slice(self._first_value[column], self._first_value[column + 1])
+                begins[values] = starts[:-1] + (column - first) * n
+                ends[values] = starts[1:] + (column - first) * n
+                self._counts[values] += np.diff(starts)
+            some = slice(self._first_row[first], self._first_row[last])
+            value, keys = self._rows[some, 0], self._rows[some, 2]
+            stops = guess_stops(self._counts[value], keys, self._plan)
+            tasks = np.column_stack((begins[value], ends[value], self._rows[some, 1:], stops))
+            order, shares = _assign_tasks(_cost(tasks, self._minima[some]), workers)
+            minima = self._minima[some][order]
+            axis = (self._start, self._per_length)
+            encode_rows(*self._key, grouped.ravel(), tasks[order], shares, *axis, self._state, minima)
+            self._minima[some][order] = minima
+
+
+def guess_stops(
+    counts: npt.NDArray[np.int64], keys: npt.NDArray[np.int64] | int, plan: SketchPlan | SharedKeyPlan
+) -> npt.NDArray[np.int64]:
+    """A level that all sketches of a row will probably reach; it decides how fast encoding is, never what it gives.
+
+    Args:
+        counts: records per row [shape=(r,)].
+        keys: sketches per row [shape=(r,), or one number].
+        plan: for the levels allowed.
+
+    Returns:
+        [shape=(r,)]
+    """
+    ratio = np.maximum(counts / (np.log(keys) + GUESS_MARGIN), 1.0)
+    return np.clip(np.log2(ratio).astype(np.int64), max(plan.floor, 1), plan.ceiling - 1)
+
+
+def _cost(tasks: npt.NDArray[np.int64], minima: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Relative time of each row's task: one word per record, about three times that per event, and the row itself."""
+    records = tasks[:, 1] - tasks[:, 0]
+    keys = tasks[:, 3]
+    events = keys * 2.0 ** -np.maximum(tasks[:, 5], minima)
+    return records * (1.0 + 3.0 * events) + keys / 50.0
+
+
+def _assign_tasks(cost: npt.NDArray[np.float64], workers: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Deal tasks to workers, the longest first, each to the least loaded.
+
+    Returns:
+        Task order [shape=(t,)] and each worker's share of it [shape=(workers + 1,)].
+    """
+    tasks: list[list[int]] = [[] for _ in range(workers)]
+    load = [0.0] * workers
+    for task in np.argsort(-cost, kind="stable").tolist():
+        w = load.index(min(load))
+        tasks[w].append(task)
+        load[w] += float(cost[task])
+    order = np.array([task for own in tasks for task in own], np.int64)
+    return order, np.cumsum([0, *map(len, tasks)])

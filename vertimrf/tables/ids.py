@@ -1,0 +1,130 @@
+"""Record ids: their digests, and the check that they are distinct."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import TableError
+from ..kernels.digest import digest_fixed, digest_integers, digest_strings
+
+__all__ = ["check_distinct", "digest_ids", "record_digests", "shown"]
+
+
+
+def record_digests(ids: npt.NDArray) -> npt.NDArray[np.uint64]:
+    """64-bit digests of record ids; a whole number has the digest of its decimal text, so 42 meets "42".
+
+    Args:
+        ids: integers, or fixed-width NumPy strings or bytes [shape=(n,)].
+
+    Returns:
+        [shape=(n,), uint64]
+
+    Raises:
+        TableError: ids of another kind.
+    """
+    ids = np.asarray(ids)
+    if ids.ndim != 1:
+        raise TableError(f"Record ids must be one row, not {ids.ndim}-dimensional.")
+    if ids.dtype.kind in "iu":
+        return digest_integers(ids)
+    if ids.dtype.kind in "SU":
+        return digest_fixed(ids)
+    raise TableError(
+        f"Record ids must be integers or strings, not {ids.dtype}; convert them, for instance with ids.astype(str)."
+    )
+
+
+def shown(cell: pa.Scalar) -> str:
+    """A cell's value for an error: text quoted, at most 60 characters."""
+    value = cell.as_py()
+    text = repr(value) if isinstance(value, str | bytes) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells are text, however stored."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
+    """64-bit digests of record ids; a whole number has the digest of its decimal text, a UUID that of its usual text.
+
+    Args:
+        column: text, bytes, whole numbers or UUIDs.
+        where: names the column in errors.
+
+    Returns:
+        Digests [shape=(n,), uint64].
+
+    Raises:
+        TableError: null or empty ids, or ids of another type.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_floating(kind):
+        # Frames with gaps hold whole numbers as decimals; gaps are reported below.
+        values = pc.fill_null(column, float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
+        present = values[~np.isnan(values)]
+        if (present != np.floor(present)).any() or (np.abs(present) > 2**53).any():
+            raise TableError(f"{where}: ids are decimal numbers; use text, whole numbers or UUIDs.")
+        column = pa.chunked_array([pa.array(values, pa.int64(), from_pandas=True)])
+        kind = column.type
+    if pa.types.is_decimal(kind) and kind.scale == 0:
+        column = column.cast(pa.string())
+        kind = column.type
+    if is_text(kind):
+        column = column.cast(pa.large_string())
+    texts = is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    uuids = getattr(kind, "extension_name", "") == "arrow.uuid"
+    if not (texts or uuids or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise TableError(f"{where}: ids are of the type {kind}; use text, whole numbers or UUIDs.")
+    absent = column.is_null()
+    if texts:
+        absent = pc.or_(absent, pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
+    rows = np.flatnonzero(absent.to_numpy())
+    if len(rows):
+        examples = ", ".join(str(row + 1) for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+        raise TableError(
+            f"{where}: {len(rows):,} record{'s have' if len(rows) > 1 else ' has'} no id (row {examples}); "
+            "give every record an id."
+        )
+    if pa.types.is_integer(kind):
+        return digest_integers(column.to_numpy())
+    if uuids:
+        return digest_strings(*uuid_text(column))
+    array = column.cast(pa.large_binary()).combine_chunks()
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return digest_strings(bounds, np.frombuffer(data, np.uint8))
+
+
+def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """The usual text of UUIDs, as offsets [shape=(n + 1,)] into bytes."""
+    array = column.combine_chunks().storage
+    raw = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)[array.offset : array.offset + len(array)]
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    text = np.full((len(raw), 36), ord("-"), np.uint8)
+    text[:, [i for i in range(36) if i not in (8, 13, 18, 23)]] = digits[
+        np.stack([raw >> 4, raw & 15], axis=-1).reshape(len(raw), 32)
+    ]
+    return np.arange(len(raw) + 1, dtype=np.int64) * 36, text.reshape(-1)
+
+
+def check_distinct(digests: npt.NDArray[np.uint64], ids: pa.ChunkedArray, where: str) -> None:
+    """Ids must be distinct."""
+    order = np.argsort(digests, kind="stable")
+    again = order[1:][digests[order][1:] == digests[order][:-1]]
+    if len(again):
+        again.sort()
+        examples = list(dict.fromkeys(shown(ids[int(row)]) for row in again[:3]))
+        raise TableError(
+            f"{where}: {len(again):,} record{'s repeat' if len(again) > 1 else ' repeats'} an id of an earlier one "
+            f"(such as {', '.join(examples)}); keep one record per id."
+        )

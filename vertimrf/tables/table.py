@@ -1,0 +1,334 @@
+"""Tables: record ids and integer codes out of files and data frames, and values of the original kind out of codes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import SchemaError, TableError
+from ..plan.schema import MISSING_TEXT, Attribute, Value
+from .arrow import Source, read_arrow, read_batches
+from .ids import check_distinct, digest_ids, is_text, shown
+
+__all__ = ["Table", "align", "check_same_records", "encode_columns", "encode_table", "read_chunks"]
+
+# Marks for cells without a code.
+MISSING, OUTSIDE = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One party's encoded records.
+
+    Attributes:
+        attributes: one per row of ``codes``.
+        digests: 64-bit digest of each record's id [shape=(n,), uint64], distinct.
+        codes: attribute-major codes [shape=(d, n), uint16, C-contiguous], each below its attribute's size.
+    """
+
+    attributes: tuple[Attribute, ...]
+    digests: npt.NDArray[np.uint64]
+    codes: npt.NDArray[np.uint16]
+
+    def __post_init__(self) -> None:
+        shape = (len(self.attributes), len(self.digests))
+        if self.codes.shape != shape or self.codes.dtype != np.uint16 or not self.codes.flags.c_contiguous:
+            raise TableError(
+                f"A table of {shape[0]} attributes and {shape[1]} records needs C-contiguous uint16 codes of that "
+                f"shape, not {self.codes.dtype} of {self.codes.shape}."
+            )
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self.digests)
+
+
+def encode_table(source: Source, id: str, attributes: Sequence[Attribute], name: str | None = None) -> Table:
+    """Encode one party's table.
+
+    Args:
+        source: what :func:`read_arrow` reads.
+        id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id.
+        attributes: the party's part of the schema; the table has these columns and the id, in any order.
+        name: what to call the table in errors; default the file's path.
+
+    Raises:
+        TableError: no table, no or no usable ids, no records.
+        SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
+    """
+    where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
+    return encode_arrow(read_arrow(source), id, attributes, where)
+
+
+def encode_arrow(table: pa.Table, id: str, attributes: Sequence[Attribute], where: str) -> Table:
+    """Encode an Arrow table; ``where`` names it in errors."""
+    if id not in table.column_names:
+        raise TableError(f"{where} has no id column {id!r}; its columns are {some(table.column_names)}.")
+    if not table.num_rows:
+        raise TableError(f"{where} has no records.")
+    check_columns(table.column_names, id, attributes, where)
+    digests = digest_ids(table[id], f"{where}, id column {id!r}")
+    check_distinct(digests, table[id], f"{where}, id column {id!r}")
+    return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id))
+
+
+def check_columns(names: Sequence[str], id: str | None, attributes: Sequence[Attribute], where: str) -> None:
+    """The columns besides the id must be those of the schema."""
+    wanted = [attribute.name for attribute in attributes]
+    if id in wanted:
+        raise SchemaError(f"The id column {id!r} is an attribute of the schema; remove it there.")
+    if absent := [name for name in wanted if name not in names]:
+        raise SchemaError(f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema.")
+    if extra := [name for name in names if name not in wanted and name != id]:
+        raise SchemaError(f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema.")
+
+
+def encode_columns(
+    table: pa.Table, attributes: Sequence[Attribute], where: str, id: str | None = None
+) -> npt.NDArray[np.uint16]:
+    """Encode columns of an Arrow table.
+
+    Args:
+        table: has a column for each attribute.
+        attributes: what to encode.
+        where: names the table in errors.
+        id: the id column, for examples in errors; None names records by row number, from 1.
+
+    Returns:
+        Codes [shape=(len(attributes), n), uint16, C-contiguous].
+
+    Raises:
+        SchemaError: a value outside the schema, or missing values that it does not allow.
+    """
+    codes = np.empty((len(attributes), table.num_rows), np.uint16)
+    for attribute, row in zip(attributes, codes, strict=True):
+        column = table[attribute.name]
+        if attribute.kind == "categorical":
+            found = categorical_codes(attribute, column, f"{where}: column {attribute.name!r}")
+        else:
+            found = number_codes(attribute, column, f"{where}: column {attribute.name!r}")
+        missing = found == MISSING
+        if missing.any():
+            if not attribute.missing:
+                raise SchemaError(
+                    f"{where}: column {attribute.name!r} has {records(missing, table, id)} without a value; "
+                    "set missing = true for it in the schema, or remove them at every party."
+                )
+            found[missing] = attribute.size - 1
+        outside = found == OUTSIDE
+        if outside.any():
+            value = shown(column[int(np.argmax(outside))])
+            raise SchemaError(
+                f"{where}: column {attribute.name!r} holds {value}, outside the schema, "
+                f"in {records(outside, table, id)}; {remedy(attribute)}."
+            )
+        row[:] = found
+    return codes
+
+
+def records(marked: npt.NDArray[np.bool_], table: pa.Table, id: str | None) -> str:
+    """How many records are marked, and the first of them."""
+    count, first = int(marked.sum()), int(np.argmax(marked))
+    example = f"row {first + 1}" if id is None else f"id {shown(table[id][first])}"
+    return f"{count:,} record{'s' if count > 1 else ''} ({'the first is ' if count > 1 else ''}{example})"
+
+
+def remedy(attribute: Attribute) -> str:
+    """What to do about values outside an attribute's domain."""
+    if attribute.kind == "categorical":
+        return "correct the values, list them in the schema, or give it an 'other'"
+    if attribute.kind == "integer":
+        return f"the codes are 0 to {attribute.codes - 1}: correct the values or the schema"
+    low, high = attribute.edges[0], attribute.edges[-1]
+    return f"the bounds are {low:g} to {high:g}: correct the values, widen the bounds, or set clamp = true"
+
+
+def some(names: Sequence[str]) -> str:
+    """Names for an error, at most five."""
+    return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """A column's distinct values, and per cell the index of its value, or -1 if null [shape=(n,)]."""
+    if not pa.types.is_dictionary(column.type):
+        try:
+            column = column.dictionary_encode()
+        except pa.ArrowException:
+            raise SchemaError(f"{where} holds {column.type} cells, which are no categories; leave it out.") from None
+    whole = column.unify_dictionaries().combine_chunks()
+    chunk = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    indices = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return chunk.dictionary, indices
+
+
+def categorical_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
+    """Codes of a categorical column, or MISSING or OUTSIDE [shape=(n,)]."""
+    distinct, indices = by_dictionary(column, where)
+    code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
+    sample = attribute.values[0]
+    other = OUTSIDE if attribute.other is None else code_of[canonical(attribute.other, sample)]
+    codes = np.empty(len(distinct) + 1, np.int32)
+    codes[-1] = MISSING  # the index -1 of nulls
+    for i, value in enumerate(distinct.to_pylist()):
+        code = code_of.get(canonical(value, sample))
+        if code is None:
+            code = MISSING if value is None or value != value or value in MISSING_TEXT else other
+        codes[i] = code
+    return codes[indices]
+
+
+def canonical(value: Any, sample: Value) -> str:
+    """Text that equal values share, however a file or frame stores them; ``sample`` is a value of the declared type."""
+    if isinstance(value, bool):
+        return str(value).lower() if isinstance(sample, bool | str) else str(int(value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    if isinstance(value, str) and not isinstance(sample, str):
+        if isinstance(sample, bool):
+            return text.lower()
+        if text.removeprefix("-").isdecimal():
+            return str(int(text))
+        # Frames turn whole numbers with gaps into decimals: 3.0 is 3.
+        number = parse(text)
+        return str(int(number)) if number.is_integer() else text
+    return text
+
+
+def parse(text: str) -> float:
+    """The number that a text spells, or NaN."""
+    try:
+        return float(text) if "_" not in text else np.nan
+    except ValueError:
+        return np.nan
+
+
+def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
+    """Codes of an integer or numeric column, or MISSING or OUTSIDE [shape=(n,)]."""
+    numbers, missing = read_numbers(attribute, column, where)
+    with np.errstate(invalid="ignore"):
+        if attribute.kind == "integer":
+            fits = (numbers >= 0) & (numbers < attribute.codes) & (numbers == np.floor(numbers))
+            codes = np.where(fits, numbers, OUTSIDE).astype(np.int32)
+        else:
+            edges = np.array(attribute.edges)
+            if attribute.clamp:
+                numbers = np.clip(numbers, edges[0], edges[-1])
+            codes = np.searchsorted(edges, numbers, side="right").astype(np.int32) - 1
+            codes[numbers == edges[-1]] = len(edges) - 2
+            codes[~((numbers >= edges[0]) & (numbers <= edges[-1]))] = OUTSIDE
+    codes[missing] = MISSING
+    return codes
+
+
+def read_numbers(
+    attribute: Attribute, column: pa.ChunkedArray, where: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """A column's numbers, NaN where there is none, and which cells are missing; the other NaN are not numbers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if is_text(column.type):
+        return read_texts(column.cast(pa.large_string()))
+    try:
+        numbers = column.cast(pa.float64(), safe=False).combine_chunks()
+    except pa.ArrowException:
+        raise SchemaError(
+            f"{where} holds {column.type} cells, but the schema says {attribute.kind}; "
+            "convert them to numbers, or list the values in the schema."
+        ) from None
+    values = numbers.to_numpy(zero_copy_only=False)
+    return values, np.isnan(values)
+
+
+def read_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """The numbers of a text column, as :func:`read_numbers`."""
+    column = pc.if_else(pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type)), None, column)
+    absent = column.is_null().to_numpy()
+    try:
+        numbers = column.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        # Some cell is no number; one by one shows which.
+        numbers = np.array([np.nan if text is None else parse(text) for text in column.to_pylist()])
+    return numbers, absent
+
+
+def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = None) -> None:
+    """Check that all tables hold the same ids; their order does not matter.
+
+    Args:
+        tables: one per party.
+        names: what to call them in the error; default "table 1", "table 2", ...
+
+    Raises:
+        TableError: with the counts of ids that one table has and another lacks.
+    """
+    names = names or [f"table {i + 1}" for i in range(len(tables))]
+    first = np.sort(tables[0].digests)
+    for name, table in zip(names[1:], tables[1:], strict=True):
+        if not np.array_equal(first, np.sort(table.digests)):
+            lacks = len(np.setdiff1d(first, table.digests, assume_unique=True))
+            adds = len(np.setdiff1d(table.digests, first, assume_unique=True))
+            raise TableError(
+                f"The parties hold different records: {name} lacks {lacks:,} of the {len(first):,} ids of {names[0]} "
+                f"and has {adds:,} that {names[0]} lacks; keep the common ones at every party."
+            )
+
+
+def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.NDArray[np.uint16]:
+    """Join tables by id; for trials and evaluation, where one machine sees all.
+
+    Returns:
+        Codes of all attributes, table after table, records as in the first [shape=(d, n), uint16, C-contiguous].
+
+    Raises:
+        TableError: the tables hold different ids.
+    """
+    check_same_records(tables, names)
+    first = tables[0]
+    rank = np.argsort(np.argsort(first.digests))
+    codes = [first.codes, *(table.codes[:, np.argsort(table.digests)[rank]] for table in tables[1:])]
+    return np.concatenate(codes)
+
+
+
+
+
+
+def read_chunks(
+    path: str | os.PathLike[str], id: str, attributes: Sequence[Attribute], rows: int = 1_000_000
+) -> Iterator[Table]:
+    """Encode a CSV, Parquet or Arrow file piece by piece, for tables larger than memory.
+
+    Args:
+        path: the file.
+        id: the id column.
+        attributes: the party's part of the schema.
+        rows: records per piece; the last one may be smaller, those of a CSV file vary with its blocks.
+
+    Yields:
+        Tables of consecutive records.
+
+    Raises:
+        TableError, SchemaError: as :func:`encode_table`; ids that repeat between pieces only after the last piece.
+    """
+    path = Path(path)
+    seen = []
+    for batch in read_batches(path, rows):
+        table = encode_arrow(pa.Table.from_batches([batch]), id, attributes, str(path))
+        seen.append(table.digests)
+        yield table
+    if not seen:
+        raise TableError(f"{path} has no records.")
+    every = np.concatenate(seen)
+    every.sort()
+    if again := int((every[1:] == every[:-1]).sum()):
+        raise TableError(f"{path}, id column {id!r}: {again:,} records repeat an id; keep one record per id.")

@@ -45,7 +45,7 @@ def table(n: int, d: int, u: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(0, 2**64, n, dtype=np.uint64), rng.integers(0, u, (d, n), dtype=np.uint16)
 
 
-def encode_pairs(n: int, d: int, u: int, t: int, num_threads: int | None = None, chunk: int | None = None) -> Action:
+def encode_pairs(n: int, d: int, u: int, t: int, chunk: int | None = None) -> Action:
     """Both parties of a table of d attributes, from arrays to published levels."""
     plan = bench_plan(d, u, t)
     digests, codes = table(n, d, u)
@@ -53,7 +53,7 @@ def encode_pairs(n: int, d: int, u: int, t: int, num_threads: int | None = None,
 
     def action() -> None:
         for side in sides:
-            encoder = SketchEncoder(plan, tuple(side), SECRET, num_threads)
+            encoder = SketchEncoder(plan, tuple(side), SECRET)
             for at in range(0, n, chunk or n):
                 part = slice(at, at + (chunk or n))
                 encoder.update(digests[part], codes[side.start : side.stop, part])
@@ -62,13 +62,13 @@ def encode_pairs(n: int, d: int, u: int, t: int, num_threads: int | None = None,
     return action
 
 
-def encode_shared_keys(n: int, d: int, u: int, t: int, num_threads: int | None = None) -> Action:
+def encode_shared_keys(n: int, d: int, u: int, t: int) -> Action:
     """The published encoder: d attributes at one party, all under the same keys."""
     plan = SharedKeyPlan(6326, 9, 20, t, (u,) * d)
     digests, codes = table(n, d, u)
 
     def action() -> None:
-        encoder = SharedKeyEncoder(plan, range(d), SECRET, num_threads)
+        encoder = SharedKeyEncoder(plan, range(d), SECRET)
         encoder.update(digests, codes)
         encoder.result()
 
@@ -141,7 +141,8 @@ def test_growth_over_values(benchmark: Any, u: int) -> None:
 
 @pytest.mark.parametrize("num_threads", THREADS)
 def test_growth_over_threads(benchmark: Any, num_threads: int) -> None:
-    measure(benchmark, encode_pairs(10**6, 8, 8, 131_072, num_threads), 2 * 10**6 * 131_072)
+    with threads(num_threads):
+        measure(benchmark, encode_pairs(10**6, 8, 8, 131_072), 2 * 10**6 * 131_072)
 
 
 def test_roofline(benchmark: Any) -> None:

@@ -245,7 +245,7 @@ def print_peak_memory(data: Path) -> None:
     """Body of that process; Linux only. Compiling and loading are over when the clock of the peak is set back."""
     codes, sizes = load_adult(data)
     small = measure_pairs(codes, sizes, 1e3, 5)
-    sample(fit(sizes, small.measurements, small.total, num_threads=1), 100, np.random.default_rng(0))
+    sample(fit(sizes, small.measurements, small.total), 100, np.random.default_rng(0))
     problem = measure_pairs(codes, sizes, 3e6, 40)
     tree = problem.tree()
 
@@ -255,7 +255,7 @@ def print_peak_memory(data: Path) -> None:
 
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
-    model = fit(sizes, problem.measurements, problem.total, tree=tree, steps=1, iterations=5, num_threads=1)
+    model = fit(sizes, problem.measurements, problem.total, tree=tree, steps=1, iterations=5)
     sample(model, 1000, np.random.default_rng(0))
     print((status("VmHWM") - before) / (8 * tree.cells))
 

@@ -7,6 +7,7 @@ import pytest
 
 from vertimrf.demo.run import run_demo
 from vertimrf.evaluate import tvd
+from vertimrf.options import RunOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import align
@@ -19,7 +20,7 @@ def distance(paper_data, name, split, epsilon, seed=0):
     schema, parts = open_tables([paper_data / f"{name}.csv.gz"], "record_id", schema, split)
     records = parts[0].records
     plan = make_plan(schema, epsilon=epsilon, delta=1 / records, expected_records=records, nonce=f"{name} {seed}")
-    trial = run_protocol(plan, parts, seed=seed)
+    trial = run_protocol(plan, parts, RunOptions(seed=seed))
     assert trial.ledger.epsilon <= epsilon
     return tvd(align(parts), trial.result.codes, schema.sizes, ways=(3,))[3]
 

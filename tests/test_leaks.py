@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from vertimrf.message import Message
+from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -243,12 +244,12 @@ def test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used():
     left = pd.DataFrame({"id": range(rows), "a0": rng.integers(0, 3, rows)})
     right = pd.DataFrame({"id": range(rows), "a1": rng.integers(0, 2, rows)})
     schema = schema_of((3, 2))
-    trial = synthesize([left, right], "id", 1.0, schema=schema, seed=0)
+    trial = synthesize([left, right], "id", 1.0, schema=schema, options=RunOptions(seed=0))
     assert trial.ledger.entries[0].released.startswith("record count")
     assert trial.ledger.entries[0].party == "coordinator"
     assert trial.ledger.epsilon <= 1.0
     assert trial.ledger.private
     # Without a schema the domains come from the data, and the run says so.
-    inferred = synthesize([left, right], "id", 1.0, seed=0)
+    inferred = synthesize([left, right], "id", 1.0, options=RunOptions(seed=0))
     assert not inferred.ledger.private
     assert json.loads(json.dumps(inferred.to_json()))["private"] is False

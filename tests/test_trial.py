@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from roles import run_server
 
 import vertimrf
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.message import Message
+from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan, Shares
@@ -70,22 +72,22 @@ def of_other_people(table, share, seed=0):
 
 def test_parties_whose_records_do_not_match_are_told(plan, parts):
     one, two = parts
-    assert run_protocol(plan, parts, rows=10).result.warnings == ()
-    (warning,) = run_protocol(plan, [one, of_other_people(two, 0.25)], rows=10).result.warnings
+    assert run_protocol(plan, parts, RunOptions(rows=10)).result.warnings == ()
+    (warning,) = run_protocol(plan, [one, of_other_people(two, 0.25)], RunOptions(rows=10)).result.warnings
     assert "one and two" in warning
     for rounds in (1, 2):
         with pytest.raises(MessageError, match="between one and two: they used different secrets"):
-            run_protocol(plan_of_two(rounds=rounds), [one, of_other_people(two, 0.9)], rows=10)
+            run_protocol(plan_of_two(rounds=rounds), [one, of_other_people(two, 0.9)], RunOptions(rows=10))
 
 
 def test_different_secrets_are_told(plan, parts):
     messages = [Party(plan, name, Secret.new()).run(part) for name, part in zip(plan.party_names, parts, strict=True)]
     with pytest.raises(MessageError, match="different secrets"):
-        Server(plan).run(messages)
+        run_server(plan, messages)
 
 
 def test_cross_party_correlation_survives(plan, parts):
-    trial = run_protocol(plan, parts, seed=1)
+    trial = run_protocol(plan, parts, RunOptions(seed=1))
     codes = trial.result.codes
     # Agreement of a and x is 0.85 + 0.15 / 4 = 0.8875 in the truth and 0.25 for independent parties.
     assert np.mean(codes[0] == codes[2]) > 0.8
@@ -96,31 +98,31 @@ def test_cross_party_correlation_survives(plan, parts):
 @pytest.mark.parametrize("settings", [{"reduction": "hisrec"}, {"reduction": "unisam"}, {"consistency": True}])
 def test_the_papers_devices_by_name(parts, settings):
     plan = plan_of_two(epsilon=4.0)
-    codes = run_protocol(plan, parts, seed=1, **settings).result.codes
+    codes = run_protocol(plan, parts, RunOptions(seed=1, **settings)).result.codes
     assert np.mean(codes[0] == codes[2]) > 0.8
     with pytest.raises(PlanError, match="reduction"):
-        run_protocol(plan, parts, reduction="magic")
+        run_protocol(plan, parts, RunOptions(reduction="magic"))
 
 
 def test_parties_may_publish_one_way_marginals_alone(parts):
     plan = plan_of_two(local_models=False)
     assert all(local.units == 0 for local in plan.local)
-    result = run_protocol(plan, parts, seed=1).result
+    result = run_protocol(plan, parts, RunOptions(seed=1)).result
     assert np.mean(result.codes[0] == result.codes[2]) > 0.8
     published = plan_of_two(local_models=False, encoder="published", claim_as_published=True, keys=500)
-    crossing = run_protocol(published, parts, seed=1).result.crossing
+    crossing = run_protocol(published, parts, RunOptions(seed=1)).result.crossing
     assert all(isinstance(attributes, tuple) for attributes in crossing)
 
 
 def test_without_a_sketch_share_parties_are_independent(parts):
     plan = plan_of_two(shares=Shares(0.01, 0.99, 0.0))
-    codes = run_protocol(plan, parts, seed=1).result.codes
+    codes = run_protocol(plan, parts, RunOptions(seed=1)).result.codes
     assert np.mean(codes[0] == codes[2]) < 0.3
 
 
 def test_one_party_is_the_centralized_case():
     left, _ = correlated_tables(2000)
-    trial = synthesize([left], "id", 1.0, schema=None, split=None, seed=0)
+    trial = synthesize([left], "id", 1.0, schema=None, split=None, options=RunOptions(seed=0))
     assert trial.result.codes.shape[0] == 2
 
 
@@ -173,22 +175,22 @@ def test_messages_that_do_not_fit_are_refused(plan, messages):
     with pytest.raises(MessageError, match="record count"):
         Message.from_bytes(replace(messages[0], count=None).to_bytes(plan), plan)
     with pytest.raises(MessageError, match="two is missing"):
-        Server(plan).run(messages[:1])
+        run_server(plan, messages[:1])
     with pytest.raises(MessageError, match="two messages"):
-        Server(plan).run([messages[0], messages[0]])
+        run_server(plan, [messages[0], messages[0]])
 
 
 def test_fixed_noise_marks_the_run_as_not_private(plan, parts):
     secret = Secret.new()
     fixed = [Party(plan, n, secret, FixedNoise(1)).run(p) for n, p in zip(plan.party_names, parts, strict=True)]
-    ledger = Server(plan).run(fixed, seed=0).ledger
+    ledger = run_server(plan, fixed, seed=0).ledger
     assert not ledger.private
-    assert Server(plan).run(fixed, seed=0).to_json()["private"] is False
+    assert run_server(plan, fixed, seed=0).to_json()["private"] is False
 
 
 def test_a_seed_fixes_the_sampling_alone(plan, messages):
-    server = Server(plan)
-    one, again, other = (server.run(messages, seed=s).codes for s in (1, 1, 2))
+    first = Server(plan).read(messages)
+    one, again, other = (Server(plan, RunOptions(seed=s)).run(first).codes for s in (1, 1, 2))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, other)
 
@@ -201,13 +203,13 @@ def test_two_runs_never_share_noise_or_hashes(plan, parts):
 
 
 def test_small_tau_warns_and_goes_on(parts):
-    trial = run_protocol(plan_of_two(tau=2), parts, seed=0)
+    trial = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0))
     assert "tau" in trial.result.warnings[0]
     assert trial.result.codes.shape[0] == 4
 
 
 def test_numbers_of_rows(plan, messages):
-    assert Server(plan).run(messages, rows=17, seed=0).codes.shape == (4, 17)
+    assert run_server(plan, messages, rows=17, seed=0).codes.shape == (4, 17)
 
 
 def test_a_party_refuses_another_partys_table(plan, parts):
@@ -251,7 +253,7 @@ def test_tiny_tables_and_one_value_attributes_run():
     right = pd.DataFrame({"id": range(rows), "x": [0, 1, 1]})
     attributes = (Attribute(name="a", kind="integer", codes=1), Attribute(name="x", kind="integer", codes=2))
     schema = Schema(attributes=attributes, parties=(("one", ("a",)), ("two", ("x",))))
-    trial = synthesize([left, right], "id", 1.0, schema=schema, expected_records=3, rows=10, seed=0)
+    trial = synthesize([left, right], "id", 1.0, schema=schema, expected_records=3, options=RunOptions(rows=10, seed=0))
     assert trial.result.codes.shape == (2, 10)
 
 

@@ -88,7 +88,7 @@ def run_bench(
 
     def encode() -> None:
         for party in parties:
-            encoder = SketchEncoder(plan, party, secret, num_threads)
+            encoder = SketchEncoder(plan, party, secret)
             encoder.update(digests, codes[party[0] : party[-1] + 1])
             encoder.result()
 

@@ -11,8 +11,11 @@ from typing import Any
 import click
 
 from .errors import PlanError, VertiMRFError
+from .plan.defaults import MESSAGE_BYTES, TAU
 
 __all__ = ["main"]
+
+ENCODERS = "scheduled-pairs; grr (baseline, replace one record); published (not private)."
 
 
 class _Group(click.Group):
@@ -74,10 +77,10 @@ def _write_json(path: str | None, data: Any) -> None:
 
 
 def _write_privacy_notice(plan: Any, *paths: str | None) -> None:
-    """Beside every file that a run of the published encoder writes, say that its claim of privacy does not hold."""
+    """Beside every file of a run that is not private, say so and why."""
     from .files.atomic import write_text
 
-    if plan.encoder == "published":
+    if plan.reasons:
         for path in paths:
             if path not in (None, "-"):
                 write_text(f"{path}.not-private.txt", "".join(f"NOT PRIVATE: {reason}.\n" for reason in plan.reasons))
@@ -109,11 +112,11 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help="Privacy target; default 1 / expected records, at most 0.001.")
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
-@click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
+@click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
-@click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
+@click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
@@ -137,27 +140,25 @@ def synthesize(
     json_file: str | None,
 ) -> None:
     """All parties and the server on one machine, for trials."""
-    from . import trial as protocol
+    from .options import RunOptions
     from .tables.arrow import check_output, write_table
+    from .trial import synthesize as run_trial
 
     _check_writable(out, json_file)
     check_output(out)
-    trial = protocol.synthesize(
+    trial = run_trial(
         tables,
         id_column,
         epsilon,
         schema=_load_schema(schema),
         split=None if split is None else _numbers(split, "--split"),
-        delta=delta,
         expected_records=expected_records,
+        options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=_progress()),
+        delta=delta,
         encoder=encoder,
         claim_as_published=claim_as_published,
-        rows=rows,
-        seed=seed,
         tau=tau,
         rounds=rounds,
-        progress=_progress(),
-        num_threads=threads,
     )
     for warning in trial.result.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -234,11 +235,11 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help="Privacy target; default 1 / expected records, at most 0.001.")
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
-@click.option("--tau", type=int, default=500_000, help="Largest clique of the global model, cells.")
+@click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
-@click.option("--message-mb", type=float, default=64, help="Budget for the sketches in any party's messages, megabytes.")
+@click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
-@click.option("--encoder", default="paired", help="paired; grr (baseline, replace one record); published (not private).")
+@click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--errors", is_flag=True, help="Print the predicted error of every scheduled marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
@@ -257,8 +258,6 @@ def plan(
     out: str,
 ) -> None:
     """Agree on everything public before any data is touched."""
-    import os
-
     from .plan.planner import make_plan, split_parties
 
     _check_new(out, "messages made for it would be of no use without it")
@@ -277,7 +276,6 @@ def plan(
         message_bytes=round(message_mb * 1e6),
         encoder=encoder,
         claim_as_published=claim_as_published,
-        nonce=os.urandom(16).hex(),
     )
     made.save(out)
     _write_privacy_notice(made, out)
@@ -429,6 +427,7 @@ def party(
     out: str,
 ) -> None:
     """A data holder: encode one table into the one message that leaves it."""
+    from .options import RunOptions
     from .party.party import Party
     from .party.secret import Secret
     from .plan.plan import Plan
@@ -440,14 +439,14 @@ def party(
             "both; send the first, or make a new plan."
         )
     agreed = Plan.load(plan_file)
-    if agreed.encoder == "published" and not claim_as_published:
+    if agreed.sketch is not None and agreed.sketch.claimed_share and not claim_as_published:
         raise PlanError(
             f"{plan_file} asks for the published encoder, which gives complete records away; refuse it, or reproduce the paper "
             "with --claim-as-published."
         )
-    who = Party(agreed, name, Secret.load(secret_file))
+    who = Party(agreed, name, Secret.load(secret_file), options=RunOptions(num_threads=threads))
     records = _read_records(table, id_column, agreed, name)
-    size = who.run(records, threads).save(out, agreed)
+    size = who.run(records).save(out, agreed)
     _write_privacy_notice(agreed, out)
     click.echo(f"{out} written, {size:,} bytes, for the plan {agreed.fingerprint}.")
 
@@ -460,15 +459,19 @@ def party(
 def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out: str) -> None:
     """The server, between two rounds: where the keys of the second round are worth most."""
     from .message import Message
+    from .options import RunOptions
     from .plan.plan import Plan
     from .server.server import Server
 
     _check_writable(out)
     agreed = Plan.load(plan_file)
-    asked = Server(agreed).follow_up([Message.load(path, agreed) for path in messages], num_threads=threads)
+    if not agreed.second_keys:
+        raise PlanError(f"{plan_file} has one round; plan with two for a follow-up.")
+    role = Server(agreed, RunOptions(num_threads=threads, progress=_progress()))
+    asked = role.follow_up(role.read([Message.load(path, agreed) for path in messages]))
     asked.save(out)
     click.echo(
-        f"{out} written: {len(asked.pairs)} marginals under {sum(pair.keys for pair in asked.pairs):,} keys; "
+        f"{out} written: {len(asked.schedule.pairs)} marginals under {sum(pair.keys for pair in asked.schedule.pairs):,} keys; "
         f"fingerprint {asked.fingerprint}."
     )
 
@@ -493,6 +496,7 @@ def answer(
     out: str,
 ) -> None:
     """A data holder, in the second round: the answer to the server's follow-up."""
+    from .options import RunOptions
     from .party.party import Party
     from .party.secret import Secret
     from .plan.follow_up import FollowUp
@@ -503,9 +507,9 @@ def answer(
         raise PlanError(f"{out} exists: a party answers one follow-up per plan; send that answer, or make a new plan.")
     agreed = Plan.load(plan_file)
     asked = FollowUp.load(follow_up_file, agreed)
-    who = Party(agreed, name, Secret.load(secret_file))
+    who = Party(agreed, name, Secret.load(secret_file), options=RunOptions(num_threads=threads))
     records = _read_records(table, id_column, agreed, name)
-    size = who.answer(records, asked, threads).save(out, asked)
+    size = who.answer(records, asked).save(out, asked)
     click.echo(f"{out} written, {size:,} bytes, to the follow-up {asked.fingerprint}: all parties must have answered this one.")
 
 
@@ -534,6 +538,7 @@ def server(
 ) -> None:
     """The untrusted server: all parties' messages in, a synthetic table out."""
     from .message import Answer, Message
+    from .options import RunOptions
     from .plan.follow_up import FollowUp
     from .plan.plan import Plan
     from .server.server import Server
@@ -547,7 +552,8 @@ def server(
     if answers and asked is None:
         raise PlanError("Answers belong to a follow-up: give it as --follow-up.")
     replies = [] if asked is None else [Answer.load(path, asked) for path in answers]
-    result = Server(agreed).run(received, asked, replies, rows=rows, seed=seed, progress=_progress(), num_threads=threads)
+    role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=_progress()))
+    result = role.run(role.read(received), asked, replies)
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)
     write_table(result.table, out)
@@ -597,11 +603,17 @@ def bench(rows: int, attributes: int, values: int, keys: int, threads: int | Non
 def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None) -> None:
     """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
     from .demo.run import run_demo
+    from .options import RunOptions
 
     _check_writable(json_file)
     if Path(folder).exists() and not Path(folder).is_dir():
         raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
-    figures = run_demo(Path(folder), epsilon, seed, say=lambda line: click.echo(line, err=json_file == "-"), num_threads=threads)
+    figures = run_demo(
+        Path(folder),
+        epsilon,
+        say=lambda line: click.echo(line, err=json_file == "-"),
+        options=RunOptions(seed=seed, num_threads=threads),
+    )
     _write_json(json_file, figures)
 
 

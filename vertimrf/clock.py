@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 __all__ = ["Clock"]
 
@@ -12,12 +12,15 @@ __all__ = ["Clock"]
 class Clock:
     """Wall time per phase, summed over the times that a phase runs.
 
+    Args:
+        before: seconds of an earlier part of the same run, by phase.
+
     Attributes:
         seconds: by phase, in the order in which phases first ran.
     """
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        self.seconds: dict[str, float] = dict(before or {})
 
     @contextlib.contextmanager
     def __call__(self, phase: str) -> Iterator[None]:

@@ -17,7 +17,7 @@ from .files import container
 from .model.measurement import Measurement
 from .plan.follow_up import FollowUp
 from .plan.plan import LocalPlan, Plan
-from .sketches.parameters import ResponsePlan, SharedKeyPlan, SketchPlan
+from .sketches.parameters import CrossPartyRelease
 
 __all__ = ["Answer", "LocalMarginal", "Message"]
 
@@ -58,11 +58,9 @@ class Message:
             "count": self.count,
             "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units} for m in self.marginals],
         }
-        floor = 0
-        if isinstance(plan.sketch, ResponsePlan):
+        floor = 0 if plan.sketch is None else plan.sketch.floor
+        if plan.sketch is not None and plan.sketch.publishes_rows:
             header["rows"] = self.sketches[0].size
-        elif plan.sketch is not None:
-            floor = plan.sketch.floor
         arrays: dict[str, npt.NDArray[Any]] = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
         arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))}
         arrays |= {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
@@ -149,7 +147,7 @@ class Answer:
         if not isinstance(party, int) or not 0 <= party < len(follow_up.plan.local):
             raise MessageError(f"{where}: party {party!r} is not one of the plan's {len(follow_up.plan.local)}.")
         try:
-            sketches = _sketches(arrays, follow_up.sketch_shapes(party), follow_up.sketch)
+            sketches = _sketches(arrays, follow_up.sketch, follow_up.schedule.of_party(party), 0)
         except MessageError as error:
             raise MessageError(f"{where}: {error}") from None
         if len(arrays) != len(sketches):
@@ -158,15 +156,15 @@ class Answer:
 
 
 def _sketches(
-    arrays: dict[str, npt.NDArray[Any]], shapes: Sequence[tuple[int, int]], sketch: SketchPlan | SharedKeyPlan
+    arrays: dict[str, npt.NDArray[Any]], sketch: CrossPartyRelease, groups: Sequence[int], rows: int
 ) -> list[npt.NDArray[np.uint8]]:
-    """Unpacked levels, each checked against the schedule."""
+    """Unpacked tables, each checked against the plan."""
     out = []
-    for number, shape in enumerate(shapes):
+    for number, (shape, most) in enumerate(zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)):
         packed = _array(arrays, f"sketch{number}", np.uint8, ((shape[0] * shape[1] + 1) // 2,))
         levels = _unpack(packed, shape, sketch.floor)
-        if levels.max(initial=0) > sketch.ceiling:
-            raise MessageError(f"sketch {number} has a level above the ceiling {sketch.ceiling}.")
+        if levels.max(initial=0) > most:
+            raise MessageError(f"sketch {number} holds {levels.max()}, above its highest level {most}.")
         out.append(levels)
     return out
 
@@ -181,7 +179,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     for i, entry in enumerate(header["marginals"]):
         attributes = tuple(int(a) for a in entry["attributes"])
         if list(attributes) != sorted(set(attributes) & mine):
-            raise MessageError(f"marginal {i} has attributes {attributes}, not all its own.")
+            raise MessageError(f"marginal {i} is of attributes that are not the party's own, or not in order.")
         shape = tuple(sizes[a] for a in attributes)
         sigma, units = float(entry["sigma"]), entry["units"]
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
@@ -190,24 +188,18 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     _check_marginals(marginals, plan.local[party], plan.schema.party_attributes(plan.party_names[party]))
     bins = []
     number = itertools.count()
-    for index in plan.party_groups(party):
+    groups = plan.schedule.of_party(party)
+    for index in groups:
         group = plan.groups[index]
         maps = []
         for attribute, count in zip(group.attributes, group.bins, strict=True):
             maps.append(_array(arrays, f"bins{next(number)}", np.uint16, (sizes[attribute],)).astype(np.int64))
             if maps[-1].max() >= count:
-                raise MessageError(f"bins of attribute {attribute} exceed {count}.")
+                raise MessageError(f"bins of {plan.schema.names[attribute]!r} exceed {count}.")
         bins.append(tuple(maps))
     sketches: list[npt.NDArray[np.uint8]] = []
-    if isinstance(plan.sketch, ResponsePlan):
-        for index in plan.party_groups(party):
-            shape = (1, int(header["rows"]))
-            packed = _array(arrays, f"sketch{len(sketches)}", np.uint8, ((shape[1] + 1) // 2,))
-            sketches.append(_unpack(packed, shape, 0))
-            if sketches[-1].max(initial=0) >= plan.sketch.sizes[index]:
-                raise MessageError(f"a response of attribute {index} is none of its {plan.sketch.sizes[index]} values.")
-    elif plan.sketch is not None:
-        sketches = _sketches(arrays, plan.sketch_shapes(party), plan.sketch)
+    if plan.sketch is not None:
+        sketches = _sketches(arrays, plan.sketch, groups, int(header["rows"]) if plan.sketch.publishes_rows else 0)
     count = header["count"]
     if (count is None) != (party != 0) or not (count is None or (isinstance(count, int) and abs(count) < 1 << 62)):
         raise MessageError("the first party, and it alone, states a record count.")

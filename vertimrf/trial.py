@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
 from .clock import Clock
 from .errors import PlanError, SchemaError
 from .message import Answer, Message
+from .options import RunOptions
 from .party.party import Party
 from .party.secret import Secret
 from .plan.follow_up import FollowUp
-from .plan.plan import Plan, check_target
+from .plan.plan import Plan, Shares, check_target
 from .plan.planner import make_plan, split_parties
 from .plan.schema import Schema
 from .privacy.events import GaussianEvent
@@ -32,9 +31,10 @@ from .tables.table import Table, check_same_records, encode_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Trial", "open_tables", "run_protocol", "synthesize"]
+# Noise of the count to plan with, in units of 1 / epsilon: about a hundredth of the budget.
+PLANNING_COUNT_NOISE = 50.0
 
-Progress = Callable[[str], None]
+__all__ = ["Trial", "open_tables", "run_protocol", "synthesize"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +123,20 @@ def open_tables(
     return schema, parts
 
 
+class Planning(TypedDict, total=False):
+    """Parameters of :func:`vertimrf.make_plan` that a trial may set."""
+
+    delta: float | None
+    tau: int
+    encoder: str
+    claim_as_published: bool
+    keys: int | None
+    message_bytes: int
+    rounds: int
+    shares: Shares | None
+    local_models: bool
+
+
 def synthesize(
     tables: Sequence[Any],
     id: str,
@@ -130,19 +144,10 @@ def synthesize(
     *,
     schema: Schema | None = None,
     split: Sequence[int] | None = None,
-    delta: float | None = None,
     expected_records: int | None = None,
-    encoder: str = "paired",
-    claim_as_published: bool = False,
-    rows: int | None = None,
-    seed: int | None = None,
-    tau: int = 500_000,
+    options: RunOptions | None = None,
     folder: str | Path | None = None,
-    progress: Progress | None = None,
-    rounds: int = 1,
-    reduction: str = "fit",
-    consistency: bool = False,
-    num_threads: int | None = None,
+    **planning: Unpack[Planning],
 ) -> Trial:
     """Synthesise one table of all parties' attributes with (epsilon, delta) differential privacy, in one process.
 
@@ -152,120 +157,82 @@ def synthesize(
         epsilon: privacy target of the whole run, add/remove one record.
         schema: public domains; inferred from the data when None, and the run is then marked as not private.
         split: with one table, how many columns each party gets.
-        delta: default 1 / expected_records, at most 0.001.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place.
-        encoder: "paired"; "grr", or "published", whose claim of privacy does not hold, to compare: see
-            :func:`vertimrf.make_plan`.
-        claim_as_published: says that you know; without it the published encoder is refused.
-        rows: synthetic rows; default the noisy record count.
-        seed: of the sampling of synthetic rows only; privacy noise always comes from the operating system.
-        tau: limit on the cells of a clique of the global model.
+        options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
-        progress: told the name of each step as it starts.
-        rounds: 1, or 2: see :func:`vertimrf.make_plan`.
-        reduction, consistency: see :meth:`vertimrf.Server.run`.
-        num_threads: threads for the kernels; None leaves the setting as it is.
+        planning: delta, rounds, message_bytes and so on, for :func:`vertimrf.make_plan`.
 
     Raises:
         VertiMRFError: one sentence on what is wrong with the input and how to mend it.
     """
-    check_target(epsilon, delta)
-    say = progress or (lambda _: None)
-    say("reading tables")
-    start = time.perf_counter()
-    schema, parts = open_tables(tables, id, schema, split)
-    reading = time.perf_counter() - start
-    start = time.perf_counter()
-    say("planning")
-    prior: tuple[LedgerEntry, ...] = ()
-    if expected_records is None:
-        expected_records, entry = _count_for_planning(parts[0], epsilon)
-        prior = (entry,)
-    plan = make_plan(
-        schema,
-        epsilon=epsilon,
-        delta=delta,
-        expected_records=expected_records,
-        tau=tau,
-        encoder=encoder,
-        claim_as_published=claim_as_published,
-        nonce=os.urandom(16).hex(),
-        rounds=rounds,
-        prior=prior,
-    )
-    planning = time.perf_counter() - start
-    trial = run_protocol(
-        plan, parts, rows=rows, seed=seed, folder=folder, reduction=reduction, consistency=consistency, progress=progress,
-        num_threads=num_threads,
-    )  # fmt: skip
-    return replace(trial, seconds={"reading": reading, "planning": planning, **trial.seconds})
+    options = options if options is not None else RunOptions()
+    check_target(epsilon, planning.get("delta"))
+    clock = Clock()
+    options.progress("reading tables")
+    with clock("reading"):
+        schema, parts = open_tables(tables, id, schema, split)
+    options.progress("planning")
+    with clock("planning"):
+        prior: tuple[LedgerEntry, ...] = ()
+        if expected_records is None:
+            expected_records, entry = _count_for_planning(parts[0], epsilon)
+            prior = (entry,)
+        plan = make_plan(schema, epsilon=epsilon, expected_records=expected_records, prior=prior, **planning)
+    trial = run_protocol(plan, parts, options, folder)
+    return replace(trial, seconds={**clock.seconds, **trial.seconds})
 
 
 def run_protocol(
-    plan: Plan,
-    tables: Sequence[Table],
-    *,
-    rows: int | None = None,
-    seed: int | None = None,
-    folder: str | Path | None = None,
-    reduction: str = "fit",
-    consistency: bool = False,
-    progress: Progress | None = None,
-    num_threads: int | None = None,
+    plan: Plan, tables: Sequence[Table], options: RunOptions | None = None, folder: str | Path | None = None
 ) -> Trial:
     """Run every party and the server of a plan, the parties' messages going through files.
 
     Args:
         plan: the agreed plan.
         tables: one encoded table per party, in plan order.
-        rows, seed, folder, reduction, consistency, progress, num_threads: as for :func:`synthesize`.
+        options: rows, seed, threads, progress and so on.
+        folder: where message files go; a temporary folder when None.
     """
+    options = options if options is not None else RunOptions()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run_protocol(
-                plan, tables, rows=rows, seed=seed, folder=temporary, reduction=reduction, consistency=consistency,
-                progress=progress, num_threads=num_threads,
-            )  # fmt: skip
-    say = progress or (lambda _: None)
+            return run_protocol(plan, tables, options, temporary)
     secret = Secret.new()
     clock = Clock()
     sizes: dict[str, int] = {}
     paths = []
     for name, table in zip(plan.party_names, tables, strict=True):
-        say(f"party {name}")
-        party = Party(plan, name, secret, clock=clock)
-        message = party.run(table, num_threads)
+        options.progress(f"party {name}")
+        message = Party(plan, name, secret, clock=clock, options=options).run(table)
         paths.append(Path(folder) / f"{name}.message")
         with clock("sending"):
             sizes[name] = message.save(paths[-1], plan)
+    server = Server(plan, options)
     with clock("receiving"):
         messages = [Message.load(path, plan) for path in paths]
-    server = Server(plan)
+    first = server.read(messages)
     follow_up = None
     answers: list[Answer] = []
     if plan.second_keys:
-        say("follow-up")
+        options.progress("follow-up")
         with clock("follow-up"):
-            server.follow_up(messages, num_threads=num_threads).save(Path(folder) / "follow-up.json")
+            server.follow_up(first).save(Path(folder) / "follow-up.json")
         follow_up = FollowUp.load(Path(folder) / "follow-up.json", plan)
         for name, table in zip(plan.party_names, tables, strict=True):
-            say(f"party {name}, second round")
+            options.progress(f"party {name}, second round")
             path = Path(folder) / f"{name}.answer"
-            answer = Party(plan, name, secret, clock=clock).answer(table, follow_up, num_threads)
+            answer = Party(plan, name, secret, clock=clock, options=options).answer(table, follow_up)
             with clock("sending"):
                 sizes[name] += answer.save(path, follow_up)
             with clock("receiving"):
                 answers.append(Answer.load(path, follow_up))
-    result = server.run(
-        messages, follow_up, answers, rows=rows, seed=seed, reduction=reduction, consistency=consistency, progress=progress,
-        num_threads=num_threads,
-    )  # fmt: skip
+    result = server.run(first, follow_up, answers)
     return Trial(result, sizes, {**clock.seconds, **result.seconds})
 
 
 def _count_for_planning(table: Table, epsilon: float) -> tuple[int, LedgerEntry]:
     """A noisy record count to plan with, for about a hundredth of the budget."""
-    sigma = max(50.0 / epsilon, 1.0)
+    sigma = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
     exact = np.array([table.codes.shape[1]], np.int64)
     released = int(SystemNoise().gaussian(exact, sigma)[0])
     entry = LedgerEntry(

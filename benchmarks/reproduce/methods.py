@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vertimrf.options import RunOptions
 from vertimrf.plan.plan import Shares
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
@@ -115,7 +116,7 @@ class VertiMRF:
         digests = np.random.default_rng(0).integers(0, 1 << 64, n, np.uint64)
         tables = [Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(own)])) for i, own in
                   enumerate(held)]  # fmt: skip
-        trial = run_protocol(plan, tables, rows=n, seed=seed, **run)
+        trial = run_protocol(plan, tables, RunOptions(rows=n, seed=seed, **run))
         made = np.empty_like(codes)
         made[order] = trial.result.codes
         parties = sum(trial.seconds.get(phase, 0.0) for phase in PARTY_PHASES)

@@ -9,6 +9,7 @@ import pytest
 
 from vertimrf.kernels import contingency as module
 from vertimrf.kernels.contingency import all_pairs, contingency
+from vertimrf.kernels.jit import threads
 
 
 def table(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray:
@@ -52,8 +53,9 @@ def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SHARE", 1000)
     sizes = (4, 6, 3)
     codes = table(np.random.default_rng(4), sizes, 50_001)
-    for threads in (1, 2):
-        np.testing.assert_array_equal(contingency(codes, sizes, (0, 1, 2), threads), oracle(codes, sizes, (0, 1, 2)))
+    for count in (1, 2):
+        with threads(count):
+            np.testing.assert_array_equal(contingency(codes, sizes, (0, 1, 2)), oracle(codes, sizes, (0, 1, 2)))
 
 
 def test_joint_tables_hold_every_pair_within_the_limit() -> None:

@@ -322,7 +322,10 @@ def test_threads_do_not_change_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     measurements = [
         measurement(p, 100 * rng.random((sizes[p[0]], sizes[p[1]])), 5.0) for p in itertools.combinations(range(4), 2)
     ]
-    fits = [fit(sizes, measurements, 2000.0, num_threads=count) for count in (1, 2)]
+    fits = []
+    for count in (1, 2):
+        with threads(count):
+            fits.append(fit(sizes, measurements, 2000.0))
     for a, b in zip(fits[0].factors, fits[1].factors, strict=True):
         np.testing.assert_array_equal(a.logs, b.logs)
 

@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from roles import run_server
 
-from vertimrf.clock import Clock
 from vertimrf.errors import MessageError, PlanError, PrivacyError
 from vertimrf.message import Answer
+from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schedule import Group, crossing, make_schedule
+from vertimrf.plan.schedule import Group, Schedule, crossing, draft_schedule
 from vertimrf.plan.schema import Attribute, Schema
-from vertimrf.server.cross_party import bin_table, cross_party_marginals, predicted_marginals
+from vertimrf.server.cross_party import bin_table, predicted_marginals
 from vertimrf.server.server import Server
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
 from vertimrf.tables.table import Table
@@ -75,7 +76,8 @@ def messages(plan, secret):
 
 @pytest.fixture(scope="module")
 def follow_up(plan, messages):
-    return Server(plan).follow_up(messages)
+    server = Server(plan)
+    return server.follow_up(server.read(messages))
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +98,9 @@ def test_both_rounds_are_in_the_ledger_before_any_data_is_touched(plan):
 
 
 def test_keys_go_where_the_first_round_points(plan, follow_up):
-    assert sum(pair.keys for pair in follow_up.pairs) <= plan.second_keys
-    scheduled = {follow_up.groups[p.left].attributes + follow_up.groups[p.right].attributes for p in follow_up.pairs}
+    assert sum(pair.keys for pair in follow_up.schedule.pairs) <= plan.second_keys
+    groups = follow_up.schedule.groups
+    scheduled = {groups[p.left].attributes + groups[p.right].attributes for p in follow_up.schedule.pairs}
     assert (0, 3) in scheduled
     assert any(len(attributes) == 3 for attributes in scheduled)
 
@@ -106,7 +109,7 @@ def test_a_follow_up_survives_its_file(plan, follow_up, tmp_path):
     follow_up.save(tmp_path / "f")
     back = FollowUp.load(tmp_path / "f", plan)
     assert back.digest() == follow_up.digest()
-    assert (back.groups, back.pairs) == (follow_up.groups, follow_up.pairs)
+    assert (back.schedule.groups, back.schedule.pairs) == (follow_up.schedule.groups, follow_up.schedule.pairs)
     with pytest.raises(MessageError, match="another plan"):
         FollowUp.load(tmp_path / "f", plan_of(epsilon=1.0))
     with pytest.raises(MessageError, match="Cannot read"):
@@ -129,8 +132,9 @@ def test_a_follow_up_of_gigabytes_is_refused():
     groups = (Group((0,), (10_000,)), Group((1,), (3,)))
     bins = ((np.arange(10_000),), (np.arange(3),))
     with pytest.raises(MessageError, match="bytes"):
-        FollowUp(plan, groups, bins, (ScheduledPair(0, 1, plan.second_keys, 10_000, 3),))
-    assert FollowUp(plan, groups, bins, (ScheduledPair(0, 1, 100, 10_000, 3),)).message_size(0) < 10**6
+        FollowUp(plan, Schedule.of(schema, groups, (ScheduledPair(0, 1, plan.second_keys, 10_000, 3),)), bins)
+    small = FollowUp(plan, Schedule.of(schema, groups, (ScheduledPair(0, 1, 100, 10_000, 3),)), bins)
+    assert small.message_size(0) < 10**6
 
 
 def test_two_rounds_need_keys_for_every_pair():
@@ -186,42 +190,45 @@ def test_answers_survive_their_files_and_nothing_in_them_is_trusted(follow_up, a
         Answer.from_bytes(short.to_bytes(follow_up), follow_up)
     high = replace(answers[0], sketches=(answers[0].sketches[0] | np.uint8(15), *answers[0].sketches[1:]))
     high.sketches[0][:] = follow_up.sketch.floor + 15
-    with pytest.raises(MessageError, match="above the ceiling"):
+    with pytest.raises(MessageError, match="above its highest level"):
         Answer.from_bytes(high.to_bytes(follow_up), follow_up)
     server = Server(plan)
+    first = server.read(messages)
     with pytest.raises(MessageError, match="two rounds"):
-        server.run(messages)
+        server.run(first)
     with pytest.raises(MessageError, match="is missing"):
-        server.run(messages, follow_up, answers[:1])
+        server.run(first, follow_up, answers[:1])
     with pytest.raises(MessageError, match="two answers"):
-        server.run(messages, follow_up, [answers[0], answers[0]])
+        server.run(first, follow_up, [answers[0], answers[0]])
 
 
 def test_fixed_noise_in_an_answer_marks_the_run(plan, messages, follow_up, answers):
-    assert Server(plan).run(messages, follow_up, answers, rows=10).ledger.private
+    assert run_server(plan, messages, follow_up, answers, rows=10).ledger.private
     fixed = [replace(answers[0], private=False), answers[1]]
-    assert not Server(plan).run(messages, follow_up, fixed, rows=10).ledger.private
+    assert not run_server(plan, messages, follow_up, fixed, rows=10).ledger.private
 
 
 def test_three_way_dependence_across_parties_survives(plan):
     """What no pair shows: a2, b1 and b2 are each pairwise independent, and any two determine the third."""
-    result = run_protocol(plan, tables_of(), seed=0).result
+    result = run_protocol(plan, tables_of(), RunOptions(seed=0)).result
     codes = result.codes
     agreement = np.mean(codes[4] == (codes[2] ^ codes[5]))
     # 0.975 in the truth, 0.5 from pairs alone; a cell of the triple is known to well within 500 of 20,000 records.
     assert agreement > 0.9
     assert np.mean(codes[0] == codes[3]) > 0.8
-    one_round = run_protocol(plan_of(rounds=1), tables_of(), seed=0).result.codes
+    one_round = run_protocol(plan_of(rounds=1), tables_of(), RunOptions(seed=0)).result.codes
     assert np.mean(one_round[4] == (one_round[2] ^ one_round[5])) > 0.9
 
 
-def test_a_plan_of_one_round_takes_no_follow_up(messages, follow_up):
+def test_a_plan_of_one_round_takes_no_follow_up(secret):
     plain = plan_of(rounds=1)
+    parts = zip(plain.party_names, tables_of(), strict=True)
+    first = Server(plain).read([Party(plain, name, secret).run(table) for name, table in parts])
     with pytest.raises(PlanError, match="one round"):
-        Server(plain).follow_up(messages)
+        Server(plain).follow_up(first)
     with pytest.raises(PlanError, match="one or two rounds"):
         plan_of(rounds=3)
-    with pytest.raises(PlanError, match="paired"):
+    with pytest.raises(PlanError, match="scheduled pairs"):
         plan_of(encoder="grr")
 
 
@@ -235,28 +242,14 @@ def test_two_rounds_with_odd_parties(parties):
         Table(schema.part(name), digests, np.array([rng.integers(0, a.size, 500) for a in schema.part(name)], np.uint16))
         for name, _ in schema.parties
     ]
-    codes = run_protocol(plan, tables, rows=100, seed=0).result.codes
+    codes = run_protocol(plan, tables, RunOptions(rows=100, seed=0)).result.codes
     assert codes.shape == (len(schema.attributes), 100)
-
-
-def test_marginals_by_name(plan, messages):
-    view = Server(plan)._first_view(messages, lambda _: None, Clock(), None)
-
-    def ask(*attributes):
-        return cross_party_marginals(plan, messages, view.initial, view.total, [attributes])
-
-    (measured,) = ask(0, 3)
-    assert measured.attributes == (0, 3)
-    with pytest.raises(PlanError, match="local model answers"):
-        ask(0, 1)
-    with pytest.raises(PlanError, match="No keys are scheduled"):
-        ask(0, 1, 3)
 
 
 def test_schedules_are_cut_to_what_can_be_measured():
     schema = schema_of((20, 2, 2), (30, 2))
     poor, rich = (
-        make_schedule(schema, rho, 10_000, crossing(schema, 2), crossing(schema, 3), (4.0, 1.0)) for rho in (1e-5, 10.0)
+        draft_schedule(schema, rho, 10_000, crossing(schema, 2), crossing(schema, 3), (4.0, 1.0)) for rho in (1e-5, 10.0)
     )
     assert poor.shares.sum() == pytest.approx(1)
     assert len(poor.pairs) == 6
@@ -298,8 +291,8 @@ def test_predicted_errors_are_those_achieved():
             )
             for name, _ in schema.parties
         ]
-        view = Server(plan)._first_view(messages, lambda _: None, Clock(), None)
-        for m, p in zip(view.crossing, predicted_marginals(plan), strict=True):
+        first = Server(plan).read(messages)
+        for m, p in zip(first.crossing, predicted_marginals(plan), strict=True):
             table = np.zeros([schema.sizes[a] for a in m.attributes])
             np.add.at(table, tuple(codes[a] for a in m.attributes), 1.0)
             truth[m.attributes] = p.error

@@ -64,7 +64,7 @@ def edit(content, *path, value):
     [
         (("tau",), -3),
         (("expected_records",), -1),
-        (("second_keys",), -5),
+        (("sketch", "second_keys"), -5),
         (("epsilon",), "x"),
         (("epsilon",), float("nan")),
         (("delta",), float("nan")),

@@ -11,9 +11,10 @@ import pytest
 from scipy.optimize import brentq
 
 from vertimrf.errors import MessageError, PlanError
+from vertimrf.kernels.jit import threads
 from vertimrf.kernels.shared_keys import invert_shares, largest_two, union_shares
 from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.published.shared_keys_estimate import cut_law, direct_counts, published_estimates
+from vertimrf.published.shared_keys_estimate import cut_law, published_estimates
 from vertimrf.sketches.parameters import SharedKeyPlan
 from vertimrf.tables.ids import record_digests
 
@@ -40,8 +41,8 @@ def simulate(rng, table, plan):
 
 def estimate(plan, table, levels, marginals, **options):
     d = table.ndim
-    options.setdefault("num_threads", 1)
-    return published_estimates(plan, range(d), [None] * d, levels, marginals, float(table.sum()), **options)
+    with threads(1):
+        return published_estimates(plan, range(d), [None] * d, levels, marginals, float(table.sum()), **options)
 
 
 def slow_levels(levels):
@@ -169,23 +170,6 @@ def test_estimates_of_any_order_are_unbiased_with_the_errors_that_they_state(pha
     assert np.abs(z).max() < 4
 
 
-def test_direct_counts_are_unbiased_and_more_precise():
-    rng = np.random.default_rng(5)
-    table = np.array([[0, 100], [900, 20_000]])
-    plan = SharedKeyPlan(500, 6, 22, 2000, table.shape)
-    repetitions = 200
-    runs = [direct_counts(plan, (3, 8), [None, None], simulate(rng, table, plan), 1) for _ in range(repetitions)]
-    assert [m.attributes for m in runs[0]] == [(3,), (8,)]
-    for i, axis in enumerate((1, 0)):
-        errors = np.array([run[i].counts for run in runs]) - table.sum(axis=axis)
-        sigma = np.mean([run[i].sigma for run in runs], axis=0)
-        assert np.all(np.abs(errors.mean(axis=0)) < 3.5 * sigma / np.sqrt(repetitions))
-        # The spread of 200 squared errors is 1 +- 0.1.
-        assert np.all(np.abs((errors**2).mean(axis=0) / sigma**2 - 1) < 0.35)
-    (whole,) = estimate(plan, table, simulate(rng, table, plan), [(0,)])
-    assert runs[0][0].sigma[0] < 0.1 * whole.sigma[0]
-
-
 def test_theorem_5_holds_where_it_has_its_many_keys():
     """|estimate - T| <= gamma (n - T) + C with probability 1 - beta, at t = 100 sqrt(log(1 / beta)) / gamma^2 keys.
 
@@ -214,12 +198,12 @@ def test_sketches_of_the_encoder_give_back_its_records():
     tables = []
     # Three parties, each with its own rows' order.
     for mine in ((0,), (1, 3), (2,)):
-        encoder = SharedKeyEncoder(plan, mine, bytes(32), 1)
+        encoder = SharedKeyEncoder(plan, mine, bytes(32))
         order = rng.permutation(n)
         encoder.update(record_digests(order), np.ascontiguousarray(codes[list(mine)][:, order]))
         tables += encoder.result(rng.bytes)
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
-    found = published_estimates(plan, (0, 1, 3, 2), [None] * 4, tables, marginals, float(n), num_threads=1)
+    found = published_estimates(plan, (0, 1, 3, 2), [None] * 4, tables, marginals, float(n))
     for marginal, one in zip(marginals, found, strict=True):
         counts = truth.sum(axis=tuple(set(range(4)) - set(marginal)))
         assert one.counts.shape == counts.shape
@@ -262,7 +246,8 @@ def test_threads_and_the_company_of_other_marginals_change_nothing():
     bins = [np.arange(5), None, np.array([0, 0, 1, 2, 2])]
     ours = [(4, 7, 9)[i] for i in range(3)]
     named = [tuple(ours[i] for i in m) for m in marginals]
-    first = published_estimates(plan, ours, bins, levels, named, 1e5, num_threads=1)
+    with threads(1):
+        first = published_estimates(plan, ours, bins, levels, named, 1e5)
     second = published_estimates(plan, ours, bins, levels, named, 1e5)
     alone = [published_estimates(plan, ours, bins, levels, [m], 1e5)[0] for m in named]
     for marginal, *found in zip(named, first, second, alone, strict=True):
@@ -279,13 +264,9 @@ def test_bad_input_is_one_sentence():
     levels = [rng.integers(3, 11, (size, 50)).astype(np.uint8) for size in plan.sizes]
 
     def attempt(error, words, plan=plan, attributes=(0, 1), bins=(None, None), levels=levels, marginals=((0, 1),)):
-        calls = [lambda: published_estimates(plan, attributes, bins, levels, marginals, 10.0)]
-        if marginals == ((0, 1),):
-            calls.append(lambda: direct_counts(plan, attributes, bins, levels))
-        for call in calls:
-            with pytest.raises(error, match=words) as caught:
-                call()
-            assert "\n" not in str(caught.value)
+        with pytest.raises(error, match=words) as caught:
+            published_estimates(plan, attributes, bins, levels, marginals, 10.0)
+        assert "\n" not in str(caught.value)
 
     for rows in (levels[1] + np.uint8(8), levels[1] - np.uint8(3)):
         attempt(MessageError, "attribute 1 hold levels outside 3 .. 10", levels=[levels[0], rows])

@@ -44,13 +44,13 @@ Make = Callable[..., SketchEncoder | SharedKeyEncoder]
 
 
 def paired(
-    attributes: Sequence[int] = (0, 1), num_threads: int | None = None, plan: SketchPlan = PLAN
+    attributes: Sequence[int] = (0, 1), plan: SketchPlan = PLAN
 ) -> SketchEncoder:
-    return SketchEncoder(plan, attributes, SECRET, num_threads)
+    return SketchEncoder(plan, attributes, SECRET)
 
 
-def shared(attributes: Sequence[int] = (0, 1), num_threads: int | None = None) -> SharedKeyEncoder:
-    return SharedKeyEncoder(SHARED, attributes, SECRET, num_threads)
+def shared(attributes: Sequence[int] = (0, 1)) -> SharedKeyEncoder:
+    return SharedKeyEncoder(SHARED, attributes, SECRET)
 
 
 BOTH = pytest.mark.parametrize("make", [paired, shared])
@@ -270,9 +270,11 @@ ROUTES = """
 import numpy as np, hashlib, numba, sys
 sys.path[:0] = {tests!r}
 from test_encoder import *
+from vertimrf.kernels.jit import threads
 for make in (paired, shared):
-    for threads in (1, 2, 8):
-        print(threads, hashlib.sha256(repr(encoded(make, [ALL], num_threads=threads)).encode()).hexdigest())
+    for count in (1, 2, 8):
+        with threads(count):
+            print(count, hashlib.sha256(repr(encoded(make, [ALL])).encode()).hexdigest())
 print(numba.config.NUMBA_NUM_THREADS)
 """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..evaluate import tvd
 from ..files.atomic import write_text
+from ..options import RunOptions
 from ..plan.plan import Plan, Shares
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
@@ -30,18 +30,16 @@ MARGINALS = 300
 def run_demo(
     folder: Path,
     epsilon: float,
-    seed: int,
     say: Callable[[str], None],
-    num_threads: int | None = None,
+    options: RunOptions,
 ) -> dict[str, Any]:
     """Write three party tables, run the protocol through message files, and report.
 
     Args:
         folder: where tables, schema, plan, messages, the synthetic table and the report go; made if missing.
         epsilon: privacy target of the run.
-        seed: of the sampling of synthetic rows.
         say: told each line of the report.
-        num_threads: threads for the kernels.
+        options: seed and threads.
 
     Returns:
         The figures of the report, JSON-able.
@@ -62,9 +60,9 @@ def run_demo(
     plan.save(folder / "plan.json")
     say("\nThe plan, public, made before any data is touched:")
     say(plan.summary())
-    trial = run_protocol(plan, parts, seed=seed, folder=folder, num_threads=num_threads)
+    trial = run_protocol(plan, parts, options, folder)
     write_table(trial.table, folder / "synthetic.parquet")
-    alone = run_protocol(_plan(schema, epsilon, Shares(0.01, 0.99, 0.0)), parts, seed=seed, num_threads=num_threads)
+    alone = run_protocol(_plan(schema, epsilon, Shares(0.01, 0.99, 0.0)), parts, options)
 
     truth = align(parts)
     say("\nEvery release that reads data:")
@@ -89,9 +87,7 @@ def run_demo(
 
 
 def _plan(schema: Schema, epsilon: float, shares: Shares) -> Plan:
-    return make_plan(
-        schema, epsilon=epsilon, expected_records=EXPECTED_RECORDS, nonce=os.urandom(16).hex(), shares=shares
-    )
+    return make_plan(schema, epsilon=epsilon, expected_records=EXPECTED_RECORDS, shares=shares)
 
 
 def _distances(

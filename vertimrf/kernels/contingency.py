@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from .jit import kernel, threads
+from .jit import kernel
 
 __all__ = ["all_pairs", "contingency"]
 
@@ -29,7 +29,7 @@ CHUNK, SHARE = 4096, 1 << 20
 
 
 def contingency(
-    codes: npt.NDArray[np.uint16], sizes: Sequence[int], attributes: Sequence[int], num_threads: int | None = None
+    codes: npt.NDArray[np.uint16], sizes: Sequence[int], attributes: Sequence[int]
 ) -> Counts:
     """Count the records in every cell of one marginal.
 
@@ -37,7 +37,6 @@ def contingency(
         codes: the table [shape=(d, n), uint16], records contiguous.
         sizes: domain size of each attribute.
         attributes: the marginal's attributes, in the order of its axes.
-        num_threads: threads to use; None leaves the setting as it is.
 
     Returns:
         Counts [one axis per attribute, int64].
@@ -47,15 +46,13 @@ def contingency(
     """
     shape = tuple(int(sizes[a]) for a in attributes)
     _check(codes, sizes, attributes)
-    with threads(num_threads):
-        return _count(codes, shape, attributes).reshape(shape)
+    return _count(codes, shape, attributes).reshape(shape)
 
 
 def all_pairs(
     codes: npt.NDArray[np.uint16],
     sizes: Sequence[int],
     pairs: Sequence[tuple[int, int]],
-    num_threads: int | None = None,
 ) -> list[Counts]:
     """Count the records in every cell of many two-way marginals.
 
@@ -63,7 +60,6 @@ def all_pairs(
         codes: the table [shape=(d, n), uint16], records contiguous.
         sizes: domain size of each attribute.
         pairs: the attributes of each marginal, in the order of its axes.
-        num_threads: threads to use; None leaves the setting as it is.
 
     Returns:
         Counts [shape=(size of the first, size of the second), int64], in the order of ``pairs``.
@@ -75,14 +71,13 @@ def all_pairs(
     # A joint table costs a pass over its cells for every pair it serves; more cells than records cannot pay.
     limit = min(JOINT_CELLS, max(codes.shape[1] // 4, 1))
     out: dict[tuple[int, int], Counts] = {}
-    with threads(num_threads):
-        for joint in _joints(sizes, {(min(p), max(p)) for p in pairs}, limit):
-            shape = tuple(int(sizes[a]) for a in joint)
-            table = _count(codes, shape, joint).reshape(shape)
-            for i, a in enumerate(joint):
-                for j in range(i + 1, len(joint)):
-                    if (a, joint[j]) not in out:
-                        out[a, joint[j]] = table.sum(axis=tuple(k for k in range(len(joint)) if k not in (i, j)))
+    for joint in _joints(sizes, {(min(p), max(p)) for p in pairs}, limit):
+        shape = tuple(int(sizes[a]) for a in joint)
+        table = _count(codes, shape, joint).reshape(shape)
+        for i, a in enumerate(joint):
+            for j in range(i + 1, len(joint)):
+                if (a, joint[j]) not in out:
+                    out[a, joint[j]] = table.sum(axis=tuple(k for k in range(len(joint)) if k not in (i, j)))
     return [out[a, b] if a < b else np.ascontiguousarray(out[b, a].T) for a, b in pairs]
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..errors import ModelError
-from ..kernels.jit import threads
 from .junction_tree import JunctionTree, junction_tree
 from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField, Summary, summary_of
 from .measurement import Measurement
@@ -26,7 +25,7 @@ def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: flo
     if not (math.isfinite(total) and total > 0):
         raise ModelError(f"The record count must be finite and above zero, not {total}.")
     for m in measurements:
-        where = f"measurement of attributes {m.attributes}" + (f" ({m.source})" if m.source else "")
+        where = m.where
         if not all(0 <= a < len(sizes) for a in m.attributes):
             raise ModelError(f"The {where} names an attribute outside the model, which has 0 .. {len(sizes) - 1}.")
         for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
@@ -58,7 +57,6 @@ def fit(
     iterations: int = 300,
     max_cells: int = MAX_CELLS,
     progress: Callable[[int, int, float], None] | None = None,
-    num_threads: int | None = None,
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
@@ -93,7 +91,6 @@ def fit(
         iterations: most iterations in a step.
         max_cells: largest clique allowed.
         progress: told step, iteration and gradient as it goes.
-        num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
 
     Raises:
         ModelError: a measurement does not fit the sizes or the tree, or contradicts the total; the total is not positive; a
@@ -117,7 +114,7 @@ def fit(
             )
     for m in measurements:
         if tree.covering(m.attributes) < 0:
-            raise ModelError(f"No clique of the junction tree holds the measurement of attributes {m.attributes}.")
+            raise ModelError(f"No clique of the junction tree holds the {m.where}.")
 
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
     factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in kept)])
@@ -129,15 +126,14 @@ def fit(
     dual = Dual(factors, measurements, total)
     expected = dual.calibrate_at_factors()
     theta = np.zeros_like(dual.measured)
-    with threads(num_threads):
-        if measurements:
-            misfit = math.inf
-            for step in range(steps):
-                report = None if progress is None else functools.partial(progress, step)
-                theta, expected = dual.step(proximal_weight / dual.typical, theta, tolerance, iterations, report)
-                before, misfit = misfit, float(np.square((expected - dual.measured) / dual.sigma).mean())
-                if before - misfit < min_improvement:
-                    break
+    if measurements:
+        misfit = math.inf
+        for step in range(steps):
+            report = None if progress is None else functools.partial(progress, step)
+            theta, expected = dual.step(proximal_weight / dual.typical, theta, tolerance, iterations, report)
+            before, misfit = misfit, float(np.square((expected - dual.measured) / dual.sigma).mean())
+            if before - misfit < min_improvement:
+                break
     parts = np.split(expected, np.cumsum([m.counts.size for m in measurements])[:-1])
     loss = sum(
         0.5 * float(np.sum(np.square((part - m.counts.ravel()) / np.broadcast_to(m.sigma, m.counts.shape).ravel())))

@@ -22,7 +22,7 @@ class Measurement:
         bins: per attribute the map code -> bin [shape=(size,), int], or None where values are not binned.
         counts: estimated record counts [shape=(bins of attribute 1, ..., bins of attribute l), float64]; may be negative.
         sigma: standard deviation of each count, one number or an array of the shape of ``counts``.
-        source: where the view came from, for people ("party hospital", "sketches").
+        source: what it measures and where it came from, for people ("age × smoker, by party hospital").
 
     Raises:
         ModelError: shapes disagree, a count is not finite, or a standard deviation is not positive.
@@ -35,7 +35,7 @@ class Measurement:
     source: str = ""
 
     def __post_init__(self) -> None:
-        where = f"measurement of attributes {self.attributes}"
+        where = self.where
         if not self.attributes or any(b <= a for a, b in zip(self.attributes, self.attributes[1:], strict=False)):
             raise ModelError(f"{where}: attributes must be named in strictly increasing order.")
         if len(self.bins) != len(self.attributes) or self.counts.ndim != len(self.attributes):
@@ -47,3 +47,8 @@ class Measurement:
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
+
+    @property
+    def where(self) -> str:
+        """What to call it in errors."""
+        return f"measurement of {self.source}" if self.source else f"measurement of attributes {self.attributes}"

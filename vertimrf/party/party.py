@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from ..clock import Clock
 from ..errors import MessageError, PlanError, PrivacyError, TableError
+from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
+from ..options import RunOptions
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from ..plan.schedule import Group, cut_groups
@@ -17,7 +19,7 @@ from ..privacy.noise import Noise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
 from ..sketches.encoder import SketchEncoder
-from ..sketches.parameters import ResponsePlan, SharedKeyPlan, SketchPlan
+from ..sketches.parameters import CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
 from ..tables.table import Table
 from .local_model import release_local_model
 from .secret import Secret, derive
@@ -36,12 +38,21 @@ class Party:
         secret: the parties' shared secret, unknown to the server.
         noise: noise source; default the operating system's. Tests may fix it; the message is then marked not private.
         clock: told the wall time of LocMRF and LocEnc.
+        options: threads and progress.
 
     Raises:
         PlanError: the plan has no party of that name.
     """
 
-    def __init__(self, plan: Plan, name: str, secret: Secret, noise: Noise | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        secret: Secret,
+        noise: Noise | None = None,
+        clock: Clock | None = None,
+        options: RunOptions | None = None,
+    ) -> None:
         if name not in plan.party_names:
             raise PlanError(f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}.")
         self._plan = plan
@@ -50,9 +61,10 @@ class Party:
         self._secret = secret
         self._noise = noise if noise is not None else SystemNoise()
         self._clock = clock if clock is not None else Clock()
+        self._options = options if options is not None else RunOptions()
         self._published: set[str] = set()
 
-    def run(self, table: Table, num_threads: int | None = None) -> Message:
+    def run(self, table: Table) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
 
         Everything read from the table is an event of the plan's ledger. Call it once per plan: a second message with the same
@@ -60,15 +72,18 @@ class Party:
 
         Args:
             table: the party's records, encoded against its part of the schema.
-            num_threads: threads for the kernels; None leaves the setting as it is.
 
         Raises:
             TableError: the table's attributes are not those of this party.
             PrivacyError: it has been called before.
         """
-        plan = self._plan
         self._check(table)
         self._once("message")
+        with threads(self._options.num_threads):
+            return self._message(table)
+
+    def _message(self, table: Table) -> Message:
+        plan = self._plan
         count = None
         if self._index == 0:
             exact = np.array([table.codes.shape[1]], np.int64)
@@ -81,9 +96,9 @@ class Party:
         if plan.sketch is not None:
             with self._clock("LocEnc"):
                 key = derive(self._secret, plan.digest(), purpose="sketches")
-                groups = plan.party_groups(self._index)
+                groups = plan.schedule.of_party(self._index)
                 rows = self._group_rows(table, [plan.groups[g] for g in groups], bins)
-                sketches = self._encode(table, groups, rows, plan.sketch, key, num_threads)
+                sketches = self._encode(table, groups, rows, plan.sketch, key)
         return Message(
             plan_digest=plan.digest(),
             party=self._index,
@@ -97,7 +112,7 @@ class Party:
             sketches=sketches,
         )
 
-    def answer(self, table: Table, follow_up: FollowUp, num_threads: int | None = None) -> Answer:
+    def answer(self, table: Table, follow_up: FollowUp) -> Answer:
         """The second round: sketches under the schedule that the server has made from the first round's messages.
 
         They are an event of the plan's ledger, whatever the schedule. Call it once per plan.
@@ -105,7 +120,6 @@ class Party:
         Args:
             table: the party's records, the same as in the first round.
             follow_up: the server's schedule, checked against the plan when it was read.
-            num_threads: threads for the kernels; None leaves the setting as it is.
 
         Raises:
             TableError: the table's attributes are not those of this party.
@@ -116,11 +130,12 @@ class Party:
             raise MessageError("The follow-up was made for another plan.")
         self._check(table)
         self._once("answer")
-        with self._clock("LocEnc"):
-            groups = follow_up.party_groups(self._index)
-            rows = self._group_rows(table, [follow_up.groups[g] for g in groups], [follow_up.bins[g] for g in groups])
+        with threads(self._options.num_threads), self._clock("LocEnc"):
+            groups = follow_up.schedule.of_party(self._index)
+            published = [follow_up.schedule.groups[g] for g in groups]
+            rows = self._group_rows(table, published, [follow_up.bins[g] for g in groups])
             key = derive(self._secret, follow_up.digest(), purpose="second sketches")
-            sketches = self._encode(table, groups, rows, follow_up.sketch, key, num_threads)
+            sketches = self._encode(table, groups, rows, follow_up.sketch, key)
         return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
 
     def _check(self, table: Table) -> None:
@@ -145,7 +160,7 @@ class Party:
         one_way = {
             self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
         }
-        return cut_groups(plan.schema, [plan.groups[g] for g in plan.party_groups(self._index)], one_way)
+        return cut_groups(plan.schema, [plan.groups[g] for g in plan.schedule.of_party(self._index)], one_way)
 
     def _group_rows(self, table: Table, groups: Sequence[Group], bins: Sequence[BinMaps]) -> npt.NDArray[np.uint16]:
         """Values of groups, one row per group [shape=(groups, records), uint16]."""
@@ -161,20 +176,20 @@ class Party:
         table: Table,
         groups: tuple[int, ...],
         rows: npt.NDArray[np.uint16],
-        sketch: SketchPlan | SharedKeyPlan | ResponsePlan,
+        sketch: CrossPartyRelease,
         key: bytes,
-        num_threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], ...]:
-        if isinstance(sketch, ResponsePlan):
-            return respond(sketch, groups, table.digests, rows, key, self._noise.random_bytes)
-        if isinstance(sketch, SketchPlan):
-            scheduled = {group for pair in sketch.pairs for group in (pair.left, pair.right)}
-            if not scheduled & set(groups):
-                return ()
         encoder: SketchEncoder | SharedKeyEncoder
-        if isinstance(sketch, SharedKeyPlan):
-            encoder = SharedKeyEncoder(sketch, groups, key, num_threads=num_threads)
-        else:
-            encoder = SketchEncoder(sketch, groups, key, num_threads=num_threads)
+        match sketch:
+            case ResponsePlan():
+                return respond(sketch, groups, table.digests, rows, key, self._noise.random_bytes)
+            case SharedKeyPlan():
+                encoder = SharedKeyEncoder(sketch, groups, key)
+            case SketchPlan():
+                if not sketch.shapes(groups):
+                    return ()
+                encoder = SketchEncoder(sketch, groups, key)
+            case _:
+                raise PlanError(f"This version cannot encode {sketch.encoder!r}; use the one that made the plan.")
         encoder.update(table.digests, rows)
         return encoder.result(self._noise.random_bytes)

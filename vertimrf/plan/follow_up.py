@@ -19,9 +19,10 @@ import numpy.typing as npt
 from ..errors import MessageError, PlanError
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint
-from ..sketches.parameters import ScheduledPair, SketchPlan
+from ..sketches.parameters import ScheduledPair, SketchPlan, packed_bytes
+from .defaults import MESSAGE_BYTES
 from .plan import Plan
-from .schedule import MESSAGE_BYTES, Group, check_groups, party_groups, sketch_bytes, sketch_shapes
+from .schedule import Group, Schedule
 
 __all__ = ["FollowUp"]
 
@@ -34,36 +35,30 @@ class FollowUp:
 
     Attributes:
         plan: the plan it belongs to.
-        groups: what sketches publish.
+        schedule: what sketches publish, under which keys.
         bins: per group and attribute of it, the map code -> bin [shape=(size,), int64], cut by the server from released
             marginals.
-        pairs: the key schedule over ``groups``.
 
     Raises:
         MessageError: it asks for more than the plan paid for, or for what no party can give.
     """
 
     plan: Plan
-    groups: tuple[Group, ...]
+    schedule: Schedule
     bins: tuple[tuple[npt.NDArray[np.int64], ...], ...]
-    pairs: tuple[ScheduledPair, ...]
 
     def __post_init__(self) -> None:
-        keys = sum(pair.keys for pair in self.pairs)
+        keys = sum(pair.keys for pair in self.schedule.pairs)
         if not isinstance(self.plan.sketch, SketchPlan) or keys > self.plan.second_keys:
             raise MessageError(
                 f"The follow-up asks for {keys:,} keys where the plan allows {self.plan.second_keys:,}: it would cost more "
                 "privacy than agreed, and no party should answer it."
             )
         schema = self.plan.schema
-        try:
-            check_groups(schema, self.groups, self.pairs)
-        except PlanError as error:
-            raise MessageError(f"The follow-up is not one that a party can answer: {error}") from None
-        for group, maps in zip(self.groups, self.bins, strict=True):
+        for group, maps in zip(self.schedule.groups, self.bins, strict=True):
             for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
                 if mapping.ndim != 1 or len(mapping) != schema.sizes[attribute] or mapping.min() < 0 or mapping.max() >= count:
-                    raise MessageError(f"The follow-up's bins of attribute {attribute} do not fit its domain.")
+                    raise MessageError(f"The follow-up's bins of {schema.names[attribute]!r} do not fit its domain.")
         # A little more than the budget is honest: every marginal has a key, however wide it is.
         most = max(2 * self.plan.message_bytes, MESSAGE_BYTES)
         if (asked := max(self.message_size(party) for party in range(len(self.plan.local)))) > most:
@@ -79,28 +74,20 @@ class FollowUp:
         """The second round's sketches: the plan's phantoms, floor and ceiling, and this schedule."""
         first = self.plan.sketch
         assert isinstance(first, SketchPlan)
-        return SketchPlan(first.phantoms, first.floor, first.ceiling, self.pairs)
-
-    def party_groups(self, party: int) -> tuple[int, ...]:
-        """Indices of the groups that a party publishes, in order."""
-        return party_groups(self.plan.schema, self.groups, party)
-
-    def sketch_shapes(self, party: int) -> list[tuple[int, int]]:
-        """Shape (values, keys) of every sketch table in a party's answer, in publishing order."""
-        return sketch_shapes(self.party_groups(party), self.pairs)
+        return SketchPlan(first.phantoms, first.floor, first.ceiling, self.schedule.pairs)
 
     def message_size(self, party: int) -> int:
         """Bytes of the sketches in a party's answer (two levels to a byte)."""
-        return sketch_bytes(self.sketch_shapes(party))
+        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party)))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
         return {
             "follow_up": FORMAT,
             "plan": self.plan.digest().hex(),
-            "groups": [asdict(group) for group in self.groups],
+            "groups": [asdict(group) for group in self.schedule.groups],
             "bins": [[mapping.tolist() for mapping in maps] for maps in self.bins],
-            "pairs": [asdict(pair) for pair in self.pairs],
+            "pairs": [asdict(pair) for pair in self.schedule.pairs],
         }
 
     @classmethod
@@ -115,12 +102,12 @@ class FollowUp:
                 raise MessageError(f"The follow-up has format {data['follow_up']!r}; this version reads format {FORMAT}.")
             if data["plan"] != plan.digest().hex():
                 raise MessageError("The follow-up was made for another plan.")
-            return cls(
-                plan,
-                tuple(Group(tuple(map(int, g["attributes"])), tuple(map(int, g["bins"]))) for g in data["groups"]),
-                tuple(tuple(np.array(mapping, np.int64) for mapping in maps) for maps in data["bins"]),
-                tuple(ScheduledPair(**pair) for pair in data["pairs"]),
-            )
+            groups = [Group(tuple(map(int, g["attributes"])), tuple(map(int, g["bins"]))) for g in data["groups"]]
+            schedule = Schedule.of(plan.schema, groups, [ScheduledPair(**pair) for pair in data["pairs"]])
+            bins = tuple(tuple(np.array(mapping, np.int64) for mapping in maps) for maps in data["bins"])
+            return cls(plan, schedule, bins)
+        except PlanError as error:
+            raise MessageError(f"The follow-up is not one that a party can answer: {error}") from None
         except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
             raise MessageError(f"The follow-up is incomplete or malformed ({error}); the server must make it again.") from None
         except ValueError as error:

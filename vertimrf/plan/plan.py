@@ -1,7 +1,7 @@
 """The plan: everything public that parties and server agree on before any data is touched.
 
 Nothing in a plan is computed from data. Its size is set by ``expected_records``, a public figure (or one that a ledgered
-noisy count released, see ``vertimrf.protocol``), and every noise scale by one calibration against the target (epsilon, delta).
+noisy count released, see ``vertimrf.trial``), and every noise scale by one calibration against the target (epsilon, delta).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +18,16 @@ from ..errors import PlanError, VertiMRFError
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import Event, GaussianEvent, SketchEvent, under_replacement
+from ..privacy.events import Event, GaussianEvent, under_replacement
 from ..privacy.ledger import Ledger, LedgerEntry
-from ..sketches.claims import claimed_phantoms
-from ..sketches.parameters import ResponsePlan, ScheduledPair, SharedKeyPlan, SketchPlan
-from .schedule import (
-    MESSAGE_BYTES,
-    Group,
-    check_groups,
-    party_groups,
-    sketch_bytes,
-    sketch_shapes,
-)
+from ..sketches.parameters import CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
+from .defaults import MESSAGE_BYTES
+from .schedule import Group, Schedule
 from .schema import Schema
 
 __all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
 
-FORMAT = 3
+FORMAT = 4
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
 # most (n + n + n + 1) / (n + 1) < 3, both in L1.)
@@ -110,19 +104,15 @@ class Plan:
         epsilon, delta: the target of the whole run, add/remove one record.
         expected_records: public order of magnitude of the table.
         tau: limit on the cells of a clique of the global model.
-        encoder: "paired" (scheduled pairs), the only one that the target covers; or "published", for reproduction: half of
-            (epsilon, delta) is what the paper claims for its sketches, and the ledger says what they really cost; or "grr",
-            randomised responses, under which the target is about replacing one record.
         count_sigma: noise of the record count that the first party releases.
         local: one LocalPlan per party.
-        groups: what sketches publish; ``sketch.pairs`` index into it.
-        sketch: phantoms, floor, ceiling and key schedule ("paired") or shared keys ("published"), or the randomised responses
-            ("grr"). The schedule indexes into ``groups``; None without a sketch share, or with one party.
-        prior: ledger entries spent to make this plan.
+        groups: what parties publish about values across parties.
+        sketch: how: scheduled pairs, the only kind that the target covers; shared keys, for reproduction: half of (epsilon,
+            delta) is what the paper claims for them, and the ledger says what they really cost; or randomised responses, under
+            which the target is about replacing one record. None without a sketch share, or with one party.
         nonce: random public text: two runs over the same table never share hashes.
         message_bytes: budget for the sketches in any party's messages.
-        second_keys: keys of the second round, whose schedule the server makes from the first round's messages; their phantoms,
-            floor and ceiling are ``sketch``'s. 0 = one round.
+        prior: ledger entries spent to make this plan.
     """
 
     schema: Schema
@@ -130,116 +120,92 @@ class Plan:
     delta: float
     expected_records: int
     tau: int
-    encoder: str
     count_sigma: float
     local: tuple[LocalPlan, ...]
     groups: tuple[Group, ...]
-    sketch: SketchPlan | SharedKeyPlan | ResponsePlan | None
+    sketch: CrossPartyRelease | None
     nonce: str
     message_bytes: int = MESSAGE_BYTES
-    second_keys: int = 0
     prior: tuple[LedgerEntry, ...] = field(default=())
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
-        if self.tau < 2 or self.expected_records < 1 or self.second_keys < 0:
+        if self.tau < 2 or self.expected_records < 1:
             raise PlanError(
-                f"A plan needs tau of at least 2, at least 1 expected record and no fewer than 0 keys of a second round, not "
-                f"{self.tau}, {self.expected_records} and {self.second_keys}."
+                f"A plan needs tau of at least 2 and at least 1 expected record, not {self.tau} and {self.expected_records}."
             )
         if len(self.local) != len(self.schema.parties):
             raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
-        check_groups(self.schema, self.groups, self.sketch.pairs if isinstance(self.sketch, SketchPlan) else ())
-        if isinstance(self.sketch, SharedKeyPlan | ResponsePlan) and self.sketch.sizes != tuple(g.size for g in self.groups):
-            raise PlanError("The plan's sketches do not fit its groups.")
+        sizes = [group.size for group in self.schedule.groups]
+        if self.sketch is not None:
+            self.sketch.check(sizes)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """What is published about values across parties, by which party, under which keys."""
+        return Schedule.of(self.schema, self.groups, self.sketch.pairs if isinstance(self.sketch, SketchPlan) else ())
 
     @property
+    def encoder(self) -> str:
+        """The kind of ``sketch``, as users ask for it."""
+        return SketchPlan.encoder if self.sketch is None else self.sketch.encoder
+
+    @property
+    def second_keys(self) -> int:
+        """Keys of the second round, whose schedule the server makes from the first round's messages. 0 = one round."""
+        return 0 if self.sketch is None else self.sketch.second_keys
+
+    @cached_property
     def party_names(self) -> tuple[str, ...]:
         """The parties in schema order."""
         return tuple(name for name, _ in self.schema.parties)
 
-    def party_groups(self, party: int) -> tuple[int, ...]:
-        """Indices of the groups that a party publishes, in plan order."""
-        return party_groups(self.schema, self.groups, party)
-
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order; all of them are fixed before any data is touched."""
+        sketches = [] if self.sketch is None else self.sketch.entries(self.epsilon, self.delta)
+        return (*self._other_entries(), *sketches)
+
+    def _other_entries(self) -> list[LedgerEntry]:
+        """All entries but the sketches'."""
         out = list(self.prior)
-        first = self.party_names[0]
-        out.append(
-            LedgerEntry(
-                GaussianEvent(self.count_sigma), first, "record count", f"discrete Gaussian, sigma {self.count_sigma:.1f}"
-            )
-        )
+        noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
+        out.append(LedgerEntry(GaussianEvent(self.count_sigma), self.party_names[0], "record count", noise))
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
-        if isinstance(self.sketch, ResponsePlan):
+        if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
-            claimed = self.sketch.claimed_epsilon(self.delta)
-            noise = f"randomised response, epsilon {self.sketch.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
-            released = f"every row's {len(self.sketch.sizes)} attributes, and how many rows there are"
-            out.append(LedgerEntry(self.sketch.event, "all parties", released, noise))
-        elif self.sketch is not None:
-            out.append(self._sketch_entry(self.sketch))
-            if self.second_keys:
-                # Which groups a key serves may depend on the first round; what it costs does not.
-                event = replace(sketch_event(self.sketch), keys=self.second_keys)
-                released = f"second round: sketches of pairs of attribute groups under up to {self.second_keys} keys"
-                out.append(LedgerEntry(event, "all parties", released, out[-1].noise))
-        return tuple(out)
-
-    def _sketch_entry(self, sketch: SketchPlan | SharedKeyPlan) -> LedgerEntry:
-        event = sketch_event(sketch)
-        noise = f"{event.phantoms} phantoms, levels {event.floor} to {event.ceiling}"
-        if isinstance(sketch, SharedKeyPlan):
-            exact = composed_epsilon([event], self.delta / 2).epsilon
-            released = f"sketches of {len(sketch.sizes)} attributes, all under the same {sketch.keys} keys"
-            noise += f"; claimed epsilon {self.epsilon / 2:g}, exactly {exact:.1f}, at delta {self.delta / 2:.3g}"
-        else:
-            released = f"sketches of {len(sketch.pairs)} pairs of attribute groups under {event.keys} keys"
-        return LedgerEntry(event, "all parties", released, noise)
+        return out
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why what this plan yields is not private, whatever its target says; empty when it is."""
-        out = []
-        if not self.schema.public:
-            out.append("the schema was inferred from the data")
-        if isinstance(self.sketch, SharedKeyPlan):
-            out.append("claim as published, which does not hold: sketches under shared keys give complete records away")
-        return tuple(out)
+        inferred = () if self.schema.public else ("the schema was inferred from the data",)
+        return inferred + (() if self.sketch is None else self.sketch.reasons)
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
         return Ledger(self.entries(), self.delta, self.reasons)
 
+    def accounted(self) -> tuple[list[Event], float, float]:
+        """What the accountant answers for: the events, and the epsilon and delta that they may spend together.
+
+        All of them, and the whole target; where the sketches' part of it is a mere claim, the others and the rest.
+        """
+        share = 0.0 if self.sketch is None else self.sketch.claimed_share
+        entries = self._other_entries() if share else self.entries()
+        return [entry.event for entry in entries], (1 - share) * self.epsilon, (1 - share) * self.delta
+
     def _check_target(self) -> None:
         """Refuse a plan whose events cost more than it says."""
-        if isinstance(self.sketch, SharedKeyPlan):
-            least = claimed_phantoms(self.epsilon / 2, self.delta / 2, self.sketch.keys, len(self.sketch.sizes))
-            kept = self.sketch.phantoms >= least
-            spent, target = composed_epsilon(self._local_events(), self.delta / 2).epsilon, self.epsilon / 2
-        else:
-            kept, spent, target = True, self.ledger().epsilon, self.epsilon
+        kept = self.sketch is None or self.sketch.keeps_claim(self.epsilon, self.delta)
+        events, target, delta = self.accounted()
+        spent = composed_epsilon(events, delta).epsilon
         if not kept or not spent <= target * (1 + 1e-6):
             raise PlanError(
                 f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"
                 + ("" if kept else ", or has fewer phantoms than it claims")
                 + ": it was edited; make it again with `vertimrf plan`."
             )
-
-    def _local_events(self) -> list[Event]:
-        """All events but the sketches."""
-        return [entry.event for entry in replace(self, sketch=None).entries()]
-
-    def sketch_shapes(self, party: int) -> list[tuple[int, int]]:
-        """Shape (values, keys) of every sketch table in a party's message, in publishing order."""
-        if self.sketch is None or isinstance(self.sketch, ResponsePlan):
-            return []
-        mine = self.party_groups(party)
-        if isinstance(self.sketch, SharedKeyPlan):
-            return [(self.sketch.sizes[group], self.sketch.keys) for group in mine]
-        return sketch_shapes(mine, self.sketch.pairs)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
@@ -250,14 +216,12 @@ class Plan:
             "delta": self.delta,
             "expected_records": self.expected_records,
             "tau": self.tau,
-            "encoder": self.encoder,
             "count_sigma": self.count_sigma,
             "local": [asdict(local) for local in self.local],
             "groups": [asdict(group) for group in self.groups],
-            "sketch": None if self.sketch is None else asdict(self.sketch),
+            "sketch": release_to_json(self.sketch),
             "nonce": self.nonce,
             "message_bytes": self.message_bytes,
-            "second_keys": self.second_keys,
             "prior": [entry.to_json() for entry in self.prior],
         }
 
@@ -271,27 +235,18 @@ class Plan:
         try:
             if data["format"] != FORMAT:
                 raise PlanError(f"The plan has format {data['format']!r}; this version reads format {FORMAT}.")
-            sketch = data["sketch"]
-            if sketch is not None and data["encoder"] == "published":
-                sketch = SharedKeyPlan(**{**sketch, "sizes": tuple(sketch["sizes"])})
-            elif sketch is not None and data["encoder"] == "grr":
-                sketch = ResponsePlan(float(sketch["epsilon"]), tuple(sketch["sizes"]))
-            elif sketch is not None:
-                sketch = SketchPlan(**{**sketch, "pairs": tuple(ScheduledPair(**pair) for pair in sketch["pairs"])})
             plan = cls(
                 schema=Schema.from_json(data["schema"]),
                 epsilon=float(data["epsilon"]),
                 delta=float(data["delta"]),
                 expected_records=int(data["expected_records"]),
                 tau=int(data["tau"]),
-                encoder=str(data["encoder"]),
                 count_sigma=float(data["count_sigma"]),
                 local=tuple(LocalPlan(**local) for local in data["local"]),
                 groups=tuple(Group(tuple(group["attributes"]), tuple(group["bins"])) for group in data["groups"]),
-                sketch=sketch,
+                sketch=release_from_json(data["sketch"]),
                 nonce=str(data["nonce"]),
                 message_bytes=int(data["message_bytes"]),
-                second_keys=int(data["second_keys"]),
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
             )
         except VertiMRFError:
@@ -336,40 +291,16 @@ class Plan:
             if local.units:
                 how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
             lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
-        if isinstance(self.sketch, SharedKeyPlan):
-            lines.append(
-                f"  sketches: {self.sketch.keys:,} keys shared by all attributes, {self.sketch.phantoms:,} phantoms, levels "
-                f"{self.sketch.floor} to {self.sketch.ceiling}."
-            )
-        elif isinstance(self.sketch, ResponsePlan):
-            lines.append(f"  every row by randomised response, epsilon {self.sketch.epsilon:.4f} an attribute.")
-        elif self.sketch is not None:
-            keys = [pair.keys for pair in self.sketch.pairs]
-            lines.append(
-                f"  sketches: {len(keys)} cross-party marginals, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
-                f"{self.sketch.phantoms:,} phantoms, levels {self.sketch.floor} to {self.sketch.ceiling}."
-            )
-        if self.second_keys:
-            lines.append(f"  second round: up to {self.second_keys:,} keys more, where the first round finds them worth most.")
+        if self.sketch is not None:
+            lines.append(f"  {self.sketch.summary()}")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         return "\n".join(lines)
 
     def message_size(self, party: int) -> int:
         """Bytes of the sketches, or about as many of the responses, in a party's message (two levels to a byte)."""
-        if isinstance(self.sketch, ResponsePlan):
-            return (self.expected_records + 1) // 2 * len(self.party_groups(party))
-        return sketch_bytes(self.sketch_shapes(party))
-
-
-def sketch_event(sketch: SketchPlan | SharedKeyPlan) -> SketchEvent:
-    """The privacy event of all sketches of a run, keys independent: two attributes per key, or all of them."""
-    return SketchEvent(
-        phantoms=sketch.phantoms,
-        floor=sketch.floor,
-        ceiling=sketch.ceiling,
-        keys=sketch.keys if isinstance(sketch, SharedKeyPlan) else sum(pair.keys for pair in sketch.pairs),
-        attributes_per_key=len(sketch.sizes) if isinstance(sketch, SharedKeyPlan) else 2,
-    )
+        if self.sketch is None:
+            return 0
+        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party), self.expected_records))
 
 
 def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from ..errors import PlanError
 from ..privacy.accountant import calibrate
-from ..privacy.events import Event, GaussianEvent
+from ..privacy.events import GaussianEvent
 from ..privacy.ledger import LedgerEntry
 from ..sketches.claims import claimed_floor, claimed_phantoms
-from ..sketches.parameters import HIGHEST_CEILING, ResponsePlan, SharedKeyPlan, SketchPlan
+from ..sketches.parameters import HIGHEST_CEILING, KINDS, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
+from .defaults import MESSAGE_BYTES, TAU
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
-    MESSAGE_BYTES,
     RIVAL_TRIPLE,
     Group,
-    Schedule,
+    ScheduleDraft,
     choose_keys,
     crossing,
-    make_schedule,
+    draft_schedule,
     triple_rule,
 )
 from .schema import Schema
@@ -42,6 +45,7 @@ MOST_DEFAULT_DELTA = 1e-3
 FIRST_ROUND = 0.15
 # Bytes of a key in the second round, as a multiple of what they would be over all pairs.
 CONCENTRATION = 1.25
+LEAST_MESSAGE_BYTES = 1000
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
@@ -69,38 +73,98 @@ def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, free: bool
     )
 
 
-def plan_sketch(schedule: Schedule, rho: float, keys: int, second_keys: int) -> SketchPlan:
-    """Phantoms, floor and ceiling of sketches that spend about ``rho`` in all rounds; the first round's schedule."""
-    phantoms = max(math.ceil(math.sqrt((keys + second_keys) * KEY_COST / (2 * rho))), 2)
-    # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
-    level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
-    return SketchPlan(
-        phantoms=phantoms,
-        floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
-        ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
-        pairs=schedule.with_keys(keys),
-    )
+class SketchChoice(Protocol):
+    """How values across parties are to be published, but for the noise, which follows from the budget."""
+
+    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
+        """What is published, with parameters that spend about ``rho`` (zCDP) in all rounds."""
 
 
-def plan_published(schema: Schema, epsilon: float, delta: float, keys: int) -> tuple[tuple[Group, ...], SharedKeyPlan]:
-    """Bins and shared-key sketches for which the paper claims (epsilon, delta) (VertiMRF, Algorithms 1 and 3)."""
-    groups = tuple(Group((attribute,), (min(size, PUBLISHED_BINS),)) for attribute, size in enumerate(schema.sizes))
-    floor = claimed_floor(epsilon, delta, keys, len(groups))
-    return groups, SharedKeyPlan(
-        phantoms=claimed_phantoms(epsilon, delta, keys, len(groups)),
-        floor=floor,
-        ceiling=floor + PUBLISHED_LEVELS,
-        keys=keys,
-        sizes=tuple(group.size for group in groups),
-    )
+@dataclass(frozen=True)
+class NoSketches:
+    """Parties stay independent; or there is one."""
+
+    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
+        """See :class:`SketchChoice`."""
+        return (), None
 
 
-def plan_responses(schema: Schema, rho: float) -> tuple[tuple[Group, ...], ResponsePlan]:
-    """Bins and randomised responses that spend about ``rho`` (VertiMRF, section 4.2)."""
-    groups = tuple(Group((attribute,), (min(size, PUBLISHED_BINS),)) for attribute, size in enumerate(schema.sizes))
-    sizes = tuple(group.size for group in groups)
-    # The loss of one attribute is +-epsilon, each with probability about 1 / size.
-    return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
+@dataclass(frozen=True)
+class ScheduledPairs:
+    """Keys of their own for every scheduled marginal.
+
+    Attributes:
+        draft: marginals, bins and shares of the keys.
+        keys, second_keys: hash keys of the first and of the second round.
+    """
+
+    draft: ScheduleDraft
+    keys: int
+    second_keys: int
+
+    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
+        """See :class:`SketchChoice`."""
+        phantoms = max(math.ceil(math.sqrt((self.keys + self.second_keys) * KEY_COST / (2 * rho))), 2)
+        # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
+        level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
+        return self.draft.groups, SketchPlan(
+            phantoms=phantoms,
+            floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
+            ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
+            pairs=self.draft.with_keys(self.keys),
+            second_keys=self.second_keys,
+        )
+
+
+@dataclass(frozen=True)
+class Published:
+    """Shared keys for which the paper claims (epsilon, delta), whatever they cost (VertiMRF, Algorithms 1 and 3).
+
+    Attributes:
+        sizes: domain size of every attribute.
+        epsilon, delta: the claim.
+        keys: hash keys.
+    """
+
+    sizes: tuple[int, ...]
+    epsilon: float
+    delta: float
+    keys: int
+
+    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
+        """See :class:`SketchChoice`; the budget has no say."""
+        groups = _coarse_groups(self.sizes)
+        floor = claimed_floor(self.epsilon, self.delta, self.keys, len(groups))
+        return groups, SharedKeyPlan(
+            phantoms=claimed_phantoms(self.epsilon, self.delta, self.keys, len(groups)),
+            floor=floor,
+            ceiling=floor + PUBLISHED_LEVELS,
+            keys=self.keys,
+            sizes=tuple(group.size for group in groups),
+        )
+
+
+@dataclass(frozen=True)
+class Responses:
+    """Randomised responses (VertiMRF, section 4.2).
+
+    Attributes:
+        sizes: domain size of every attribute.
+    """
+
+    sizes: tuple[int, ...]
+
+    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
+        """See :class:`SketchChoice`."""
+        groups = _coarse_groups(self.sizes)
+        sizes = tuple(group.size for group in groups)
+        # The loss of one attribute is +-epsilon, each with probability about 1 / size.
+        return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
+
+
+def _coarse_groups(sizes: Sequence[int]) -> tuple[Group, ...]:
+    """Every attribute a group of its own, in as few bins as the paper's encoders take."""
+    return tuple(Group((attribute,), (min(size, PUBLISHED_BINS),)) for attribute, size in enumerate(sizes))
 
 
 def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
@@ -120,10 +184,10 @@ def make_plan(
     *,
     epsilon: float,
     expected_records: int,
-    nonce: str,
+    nonce: str | None = None,
     delta: float | None = None,
-    tau: int = 500_000,
-    encoder: str = "paired",
+    tau: int = TAU,
+    encoder: str = SketchPlan.encoder,
     claim_as_published: bool = False,
     keys: int | None = None,
     message_bytes: int = MESSAGE_BYTES,
@@ -138,11 +202,11 @@ def make_plan(
         schema: attributes and parties.
         epsilon: target, add/remove one record.
         expected_records: public order of magnitude of the number of records.
-        nonce: public text, fresh for every run.
+        nonce: public text, fresh for every run; default random.
         delta: target; default 1 / expected_records, at most 0.001.
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "paired"; "grr", the paper's baseline of randomised responses, whose target is about replacing one record; or
-            "published" to reproduce the paper's, whose claim of privacy does not hold.
+        encoder: "scheduled-pairs"; "grr", the paper's baseline of randomised responses, whose target is about replacing one
+            record; or "published" to reproduce the paper's, whose claim of privacy does not hold.
         claim_as_published: says that you know; without it the published encoder is refused.
         keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones.
         message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``.
@@ -155,111 +219,112 @@ def make_plan(
         PlanError: parameters out of range.
         PrivacyError: no noise meets the target.
     """
-    check_target(epsilon, delta)
-    if expected_records < 1:
-        raise PlanError(f"expected_records must be at least 1, not {expected_records}.")
-    if delta is None:
-        delta = min(1.0 / expected_records, MOST_DEFAULT_DELTA)
-    if rounds not in (1, 2) or (rounds == 2 and encoder != "paired"):
-        raise PlanError(f"There are one or two rounds, not {rounds}, and two only with the paired encoder.")
-    if message_bytes < 1000:
-        raise PlanError(f"message_bytes must be at least 1,000, not {message_bytes}.")
-    if keys is not None and keys < 1:
-        raise PlanError(f"keys must be at least 1, not {keys}.")
-    if tau < 2:
-        raise PlanError(f"tau must be at least 2 cells, not {tau}.")
-    if encoder not in ("paired", "grr", "published"):
-        raise PlanError(f"Unknown encoder {encoder!r}; use 'paired', or 'grr' or 'published' to compare.")
-    if encoder == "published" and not claim_as_published:
-        raise PlanError(
-            "The published encoder does not keep the epsilon that it claims and gives complete records away; "
-            "use 'paired', or reproduce the paper with --claim-as-published."
-        )
-    if not schema.attributes:
-        raise PlanError("The schema has no attributes: name at least one column besides the id.")
+    target = _target(epsilon, delta, expected_records)
+    _check_options(schema, encoder, claim_as_published, keys, message_bytes, rounds, tau)
     parties = [schema.party_attributes(name) for name, _ in schema.parties]
-    sizes = schema.sizes
     several = len(parties) > 1
     if shares is None:
         shares = Shares() if several else Shares(count=0.02, local=0.98, sketches=0.0)
+    sketched = several and shares.sketches > 0
+    choice: SketchChoice = NoSketches()
+    if sketched and encoder == SketchPlan.encoder:
+        # What a lone Gaussian mechanism would have; the sketches get their share of about that.
+        rho = shares.sketches * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], *target)
+        choice = _scheduled_pairs(schema, rho, expected_records, tau, rounds, keys, message_bytes)
+    elif sketched and encoder == SharedKeyPlan.encoder:
+        claim = SharedKeyPlan.claimed_share
+        choice = Published(schema.sizes, claim * epsilon, claim * target[1], keys or PUBLISHED_KEYS)
+        # The rest of the target is for the others alone.
+        shares = Shares(shares.count / (1 - shares.sketches), shares.local / (1 - shares.sketches), 0.0)
+    elif sketched:
+        choice = Responses(schema.sizes)
     # The paper leaves room for cross-party attributes in local cliques (tau / (m u^2)). Here the server weighs local edges
     # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
     largest_clique = max(tau // (2 * len(parties)), 2) if several else tau
-
-    published = encoder == "published" and several and shares.sketches > 0
-    paired = encoder == "paired" and several and shares.sketches > 0
-    if paired:
-        # What a lone Gaussian mechanism would have; the sketches get their share of about that.
-        rho = shares.sketches * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], epsilon, delta)
-        pairs = crossing(schema, 2)
-        if rounds == 2:
-            schedule = make_schedule(schema, FIRST_ROUND * rho, expected_records, pairs, (), RIVAL_TRIPLE)
-            # The second round's schedule is not known yet: finer bins, and the busiest party may hold most of the wide ones.
-            later = make_schedule(schema, (1 - FIRST_ROUND) * rho, expected_records, pairs, (), RIVAL_TRIPLE)
-            bytes_per_key = FIRST_ROUND * schedule.bytes_per_key(schema)
-            bytes_per_key += (1 - FIRST_ROUND) * CONCENTRATION * later.bytes_per_key(schema)
-        else:
-            rule = triple_rule(schema, tau, RIVAL_TRIPLE)
-            schedule = make_schedule(schema, rho, expected_records, pairs, crossing(schema, 3), rule)
-            bytes_per_key = schedule.bytes_per_key(schema)
-        keys = keys or choose_keys(bytes_per_key, rho, expected_records, message_bytes)
-    keys = keys or PUBLISHED_KEYS
-    second_keys = round(keys * (1 - FIRST_ROUND)) if paired and rounds == 2 else 0
-    if second_keys and keys - second_keys < len(pairs):
-        raise PlanError(
-            f"{keys:,} keys in two rounds leave some of {len(pairs):,} pairs without any; allow larger messages, or one round."
-        )
-    if published:
-        # As the paper divides it: half of (epsilon, delta) is claimed for the sketches, the other half is spent exactly.
-        rest = 1 - shares.sketches
-        shares = Shares(shares.count / rest, shares.local / rest, 0.0)
-        shared = plan_published(schema, epsilon / 2, delta / 2, keys)
-
-    responses = encoder == "grr" and several and shares.sketches > 0
-    if responses and all(size == 1 for size in sizes):
-        raise PlanError("Randomised responses need an attribute of at least 2 values; use the paired encoder.")
+    free = [math.prod(schema.sizes[i] for i in held) <= tau for held in parties]
+    # Replacing a record counts twice in every sensitivity, four times in the cost.
+    others = 0.25 if isinstance(choice, Responses) else 1.0
+    nonce = secrets.token_hex(16) if nonce is None else nonce
 
     def plan_at(rho: float) -> Plan:
-        # Replacing a record counts twice in every sensitivity, four times in the cost.
-        own = rho / 4 if responses else rho
-        local = tuple(
-            plan_local(
-                [sizes[i] for i in held],
-                own * shares.local * len(held) / len(sizes),
-                largest_clique,
-                math.prod(sizes) <= tau,
-                local_models,
-            )
-            for held in parties
-        )
-        groups: tuple[Group, ...] = ()
-        sketch: SketchPlan | SharedKeyPlan | ResponsePlan | None = None
-        if published:
-            groups, sketch = shared
-        elif responses:
-            groups, sketch = plan_responses(schema, rho * shares.sketches)
-        elif paired:
-            groups, sketch = schedule.groups, plan_sketch(schedule, rho * shares.sketches, keys - second_keys, second_keys)
+        groups, sketch = choice.configure(rho * shares.sketches)
         return Plan(
             schema=schema,
             epsilon=epsilon,
-            delta=delta,
+            delta=target[1],
             expected_records=expected_records,
             tau=tau,
-            encoder=encoder,
-            count_sigma=math.sqrt(0.5 / (own * shares.count)),
-            local=local,
+            count_sigma=math.sqrt(0.5 / (others * rho * shares.count)),
+            local=tuple(
+                plan_local(
+                    [schema.sizes[i] for i in held],
+                    others * rho * shares.local * len(held) / len(schema.sizes),
+                    largest_clique,
+                    fits,
+                    local_models,
+                )
+                for held, fits in zip(parties, free, strict=True)
+            ),
             groups=groups,
             sketch=sketch,
             nonce=nonce,
             message_bytes=message_bytes,
-            second_keys=second_keys,
             prior=tuple(prior),
         )
 
-    def events_at(rho: float) -> list[Event]:
-        return [entry.event for entry in plan_at(rho).entries()]
+    _, most, at = plan_at(1.0).accounted()
+    return plan_at(calibrate(lambda rho: plan_at(rho).accounted()[0], most, at))
 
-    if published:
-        return plan_at(calibrate(lambda rho: plan_at(rho)._local_events(), epsilon / 2, delta / 2))
-    return plan_at(calibrate(events_at, epsilon, delta))
+
+def _target(epsilon: float, delta: float | None, expected_records: int) -> tuple[float, float]:
+    """The target, with the default delta."""
+    check_target(epsilon, delta)
+    if expected_records < 1:
+        raise PlanError(f"expected_records must be at least 1, not {expected_records}.")
+    return epsilon, min(1.0 / expected_records, MOST_DEFAULT_DELTA) if delta is None else delta
+
+
+def _check_options(
+    schema: Schema, encoder: str, claim_as_published: bool, keys: int | None, message_bytes: int, rounds: int, tau: int
+) -> None:
+    """Refuse what no plan can be made of; see :func:`make_plan`."""
+    if encoder not in KINDS:
+        raise PlanError(f"Unknown encoder {encoder!r}; use 'scheduled-pairs', or 'grr' or 'published' to compare.")
+    if rounds not in (1, 2) or (rounds == 2 and encoder != SketchPlan.encoder):
+        raise PlanError(f"There are one or two rounds, not {rounds}, and two only with scheduled pairs.")
+    if message_bytes < LEAST_MESSAGE_BYTES:
+        raise PlanError(f"message_bytes must be at least {LEAST_MESSAGE_BYTES:,}, not {message_bytes}.")
+    if keys is not None and keys < 1:
+        raise PlanError(f"keys must be at least 1, not {keys}.")
+    if tau < 2:
+        raise PlanError(f"tau must be at least 2 cells, not {tau}.")
+    if encoder == SharedKeyPlan.encoder and not claim_as_published:
+        raise PlanError(
+            "The published encoder does not keep the epsilon that it claims and gives complete records away; "
+            "use 'scheduled-pairs', or reproduce the paper with --claim-as-published."
+        )
+    if encoder == ResponsePlan.encoder and len(schema.parties) > 1 and all(size == 1 for size in schema.sizes):
+        raise PlanError("Randomised responses need an attribute of at least 2 values; use scheduled pairs.")
+
+
+def _scheduled_pairs(
+    schema: Schema, rho: float, records: int, tau: int, rounds: int, keys: int | None, message_bytes: int
+) -> ScheduledPairs:
+    """Marginals, bins and keys of scheduled pairs that may spend ``rho``."""
+    pairs = crossing(schema, 2)
+    if rounds == 1:
+        rule = triple_rule(schema, tau, RIVAL_TRIPLE)
+        draft = draft_schedule(schema, rho, records, pairs, crossing(schema, 3), rule)
+        keys = keys or choose_keys(draft.bytes_per_key(schema), rho, records, message_bytes)
+        return ScheduledPairs(draft, keys, 0)
+    draft = draft_schedule(schema, FIRST_ROUND * rho, records, pairs, (), RIVAL_TRIPLE)
+    # The second round's schedule is not known yet: finer bins, and the busiest party may hold most of the wide ones.
+    later = draft_schedule(schema, (1 - FIRST_ROUND) * rho, records, pairs, (), RIVAL_TRIPLE)
+    bytes_per_key = FIRST_ROUND * draft.bytes_per_key(schema) + (1 - FIRST_ROUND) * CONCENTRATION * later.bytes_per_key(schema)
+    keys = keys or choose_keys(bytes_per_key, rho, records, message_bytes)
+    second = round(keys * (1 - FIRST_ROUND))
+    if keys - second < len(pairs):
+        raise PlanError(
+            f"{keys:,} keys in two rounds leave some of {len(pairs):,} pairs without any; allow larger messages, or one round."
+        )
+    return ScheduledPairs(draft, keys - second, second)

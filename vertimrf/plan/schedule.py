@@ -21,24 +21,25 @@ from .schema import Schema
 __all__ = [
     "Group",
     "Schedule",
-    "check_groups",
+    "ScheduleDraft",
     "choose_keys",
     "crossing",
     "cut_groups",
-    "make_schedule",
-    "party_groups",
-    "sketch_bytes",
-    "sketch_shapes",
+    "draft_schedule",
     "triple_rule",
 ]
 
 # N^2 chi^2(Q || P) of one key at the planner's ceiling, for the first guess of N; the accountant, not this figure, has the
 # last word.
 KEY_COST = 7.0
+# Privacy cost of a key over what it tells of an intersection (C / I) at the planner's ceiling: what a cell's variance is worse
+# by than a trusted curator's.
+COST_OF_INFORMATION = 1.4
+# Phantoms beyond so many times the records add nothing: the sets no longer show in the variance.
+PHANTOMS_OVER_RECORDS = 8
 # Bounds on the number of keys: fewer save nothing, more cost encoding time.
 FEWEST_KEYS = 1 << 20
 MOST_KEYS = 1 << 25
-MESSAGE_BYTES = 64_000_000
 # A pair is cut into so many bins that an average cell is this many standard errors.
 CELL_ERRORS = 6.0
 # Three-way marginals: how many standard errors an average cell must have, and the weight of their keys beside the pairs',
@@ -47,6 +48,8 @@ FREE_TRIPLE = (4.0, 1.0)
 RIVAL_TRIPLE = (20.0, 0.25)
 CHOSEN_TRIPLE = (6.0, 0.25)
 MOST_TRIPLES = 1000
+# Prices of a byte of a message, in keys, tried in turn until the messages are small enough.
+BYTE_PRICES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -69,38 +72,73 @@ class Group:
         return math.prod(self.bins)
 
 
-def check_groups(schema: Schema, groups: Sequence[Group], pairs: Sequence[ScheduledPair]) -> None:
-    """Check a schedule that comes from outside.
+@dataclass(frozen=True)
+class Schedule:
+    """What parties publish about values across parties, and which keys serve which two groups. Make one with :meth:`of`.
 
-    Raises:
-        PlanError: a group that is not one party's, or a pair that does not fit its groups or serves one party twice.
+    Attributes:
+        groups: what is published.
+        pairs: the key schedule over the groups, in publishing order; empty where keys are not scheduled.
+        parties: per group, the position of the party that publishes it.
     """
-    for group in groups:
-        attributes = group.attributes
-        held = {schema.party_of(a) if 0 <= a < len(schema.sizes) else -1 for a in attributes}
-        if len(held) != 1 or -1 in held or list(attributes) != sorted(set(attributes)):
-            raise PlanError(f"The group of attributes {attributes} is not one party's.")
-        if len(group.bins) != len(attributes) or not all(
-            1 <= bins <= schema.sizes[a] for bins, a in zip(group.bins, attributes, strict=False)
-        ):
-            raise PlanError(f"The bins {group.bins} of the group of attributes {attributes} do not fit their domains.")
-    for pair in pairs:
-        if not all(isinstance(bins, int) for bins in (pair.left_bins, pair.right_bins)):
-            raise PlanError(f"The groups {pair.left} and {pair.right} are given bins that are no whole numbers.")
-        if not (isinstance(pair.keys, int) and pair.keys >= 1):
-            raise PlanError(f"The groups {pair.left} and {pair.right} are given {pair.keys} keys; a pair takes a whole number.")
-        if not all(0 <= side < len(groups) for side in (pair.left, pair.right)):
-            raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(groups)}.")
-        left, right = groups[pair.left], groups[pair.right]
-        if schema.party_of(left.attributes[0]) == schema.party_of(right.attributes[0]):
-            raise PlanError("A key serves two groups of one party; it must serve two parties.")
-        if (left.size, right.size) != (pair.left_bins, pair.right_bins):
-            raise PlanError(f"The keys of groups {pair.left} and {pair.right} do not fit their values.")
+
+    groups: tuple[Group, ...]
+    pairs: tuple[ScheduledPair, ...]
+    parties: tuple[int, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, groups: Sequence[Group], pairs: Sequence[ScheduledPair] = ()) -> Schedule:
+        """A schedule, checked against the schema; it may come from outside.
+
+        Raises:
+            PlanError: a group that is not one party's, or a pair that does not fit its groups or serves one party twice.
+        """
+        parties = tuple(_party_of(schema, group) for group in groups)
+
+        def named(group: int) -> str:
+            return _names(schema, groups[group].attributes)
+
+        for pair in pairs:
+            if not all(isinstance(side, int) and 0 <= side < len(groups) for side in (pair.left, pair.right)):
+                raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(groups)}.")
+            where = f"the groups of {named(pair.left)} and {named(pair.right)}"
+            if not all(isinstance(bins, int) for bins in (pair.left_bins, pair.right_bins)):
+                raise PlanError(f"The bins given to {where} are no whole numbers.")
+            if not (isinstance(pair.keys, int) and pair.keys >= 1):
+                raise PlanError(f"{pair.keys} keys are given to {where}; a pair takes a whole number of at least 1.")
+            if parties[pair.left] == parties[pair.right]:
+                raise PlanError(f"A key serves {where}, which one party holds; it must serve two parties.")
+            if (groups[pair.left].size, groups[pair.right].size) != (pair.left_bins, pair.right_bins):
+                raise PlanError(f"The keys of {where} do not fit their values.")
+        return cls(tuple(groups), tuple(pairs), parties)
+
+    def of_party(self, party: int) -> tuple[int, ...]:
+        """Indices of the groups that a party publishes, in order."""
+        return tuple(group for group, owner in enumerate(self.parties) if owner == party)
+
+
+def _names(schema: Schema, attributes: Sequence[int]) -> str:
+    """Attributes by name, whatever stands there."""
+    known = [schema.names[a] if isinstance(a, int) and 0 <= a < len(schema.names) else f"no. {a}" for a in attributes]
+    return " × ".join(known) if known else "nothing"
+
+
+def _party_of(schema: Schema, group: Group) -> int:
+    """The party that holds all attributes of a group, whose bins must fit their domains."""
+    attributes = group.attributes
+    held = {schema.party_of(a) if isinstance(a, int) and 0 <= a < len(schema.sizes) else -1 for a in attributes}
+    if len(held) != 1 or -1 in held or list(attributes) != sorted(set(attributes)):
+        raise PlanError(f"The group of {_names(schema, attributes)} is not one party's attributes in order.")
+    if len(group.bins) != len(attributes) or not all(
+        isinstance(bins, int) and 1 <= bins <= schema.sizes[a] for bins, a in zip(group.bins, attributes, strict=False)
+    ):
+        raise PlanError(f"The bins {group.bins} of the group of {_names(schema, attributes)} do not fit its domains.")
+    return held.pop()
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
-    """Which marginals sketches are to estimate.
+class ScheduleDraft:
+    """Which marginals sketches are to estimate, before keys are counted out.
 
     Attributes:
         groups: what is published.
@@ -123,14 +161,14 @@ class Schedule:
             for (i, j), k in zip(self.pairs, share, strict=True)
         )
 
-    def within(self, schema: Schema, keys: int, message_bytes: float) -> Schedule | None:
+    def within(self, schema: Schema, keys: int, message_bytes: float) -> ScheduleDraft | None:
         """So shared that so many keys fit into every party's message, if that can be; the marginals' errors are then least.
 
         With costs b per key besides the keys themselves, the sum of cells / sqrt(keys) is least at keys in proportion to
         (cells / (1 + price * b))^(2/3), for the price at which the bytes suffice.
         """
         cost = np.array([max(self.groups[i].size, self.groups[j].size) / 2 for i, j in self.pairs])
-        for price in (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
+        for price in BYTE_PRICES:
             shares = self.shares / (1 + price * cost) ** (2 / 3)
             out = replace(self, shares=shares / shares.sum())
             if keys * out.bytes_per_key(schema) <= message_bytes:
@@ -146,7 +184,7 @@ class Schedule:
         return max(cost.values())
 
 
-def make_schedule(
+def draft_schedule(
     schema: Schema,
     rho: float,
     records: int,
@@ -154,7 +192,7 @@ def make_schedule(
     triples: Sequence[tuple[int, ...]],
     rule: tuple[float, float],
     cell_errors: float = CELL_ERRORS,
-) -> Schedule:
+) -> ScheduleDraft:
     """Bins and keys for some pairs, and for those of some three-way marginals that ``rho`` can measure well.
 
     A third attribute of few values costs a pair little: it takes part in many three-way marginals, and they add up to it.
@@ -170,7 +208,7 @@ def make_schedule(
     """
     sizes = schema.sizes
     # Standard error of a cell of a marginal that gets all keys, when phantoms outnumber the sets.
-    alone = math.sqrt(1.4 / (2 * rho))
+    alone = math.sqrt(COST_OF_INFORMATION / (2 * rho))
 
     def cut(share: float) -> list[tuple[int, ...]]:
         """Bins of all pairs, so that an average cell is a few standard errors."""
@@ -202,7 +240,7 @@ def make_schedule(
             sides.append(groups.setdefault(group, len(groups)))
         both.append((sides[0], sides[1]))
         shares.append(importance * math.prod(bins) ** (2 / 3))
-    return Schedule(tuple(groups), tuple(both), np.array(shares) / sum(shares))
+    return ScheduleDraft(tuple(groups), tuple(both), np.array(shares) / sum(shares))
 
 
 def crossing(schema: Schema, way: int) -> list[tuple[int, ...]]:
@@ -223,12 +261,6 @@ def _cut_pair(u: int, w: int, most: float) -> tuple[int, int]:
     return max(int(left), min(u, 2)), max(int(right), min(w, 2))
 
 
-def party_groups(schema: Schema, groups: Sequence[Group], party: int) -> tuple[int, ...]:
-    """Indices of the groups that a party publishes, in order."""
-    mine = set(schema.party_attributes(schema.parties[party][0]))
-    return tuple(i for i, group in enumerate(groups) if group.attributes[0] in mine)
-
-
 def cut_groups(
     schema: Schema, groups: Sequence[Group], one_way: Mapping[int, npt.NDArray[np.float64]]
 ) -> tuple[tuple[npt.NDArray[np.int64], ...], ...]:
@@ -242,28 +274,12 @@ def cut_groups(
     )
 
 
-def sketch_shapes(groups: Sequence[int], pairs: Sequence[ScheduledPair]) -> list[tuple[int, int]]:
-    """Shape (values, keys) of every sketch table that the party of some groups publishes, in publishing order."""
-    mine = set(groups)
-    return [
-        (bins, pair.keys)
-        for pair in pairs
-        for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins))
-        if group in mine
-    ]
-
-
-def sketch_bytes(shapes: Sequence[tuple[int, int]]) -> int:
-    """Bytes of sketch tables of some shapes in a message (two levels to a byte)."""
-    return sum((values * keys + 1) // 2 for values, keys in shapes)
-
-
 def choose_keys(bytes_per_key: float, rho: float, records: int, message_bytes: int) -> int:
     """As many keys as make phantoms eight times the records, where more stop helping, if the messages stay within bounds.
 
     The variance of a cell is about (set + N)(set' + N) / (keys * information), and N grows with the root of the keys; the
     information grows too while a cell is no small part of N.
     """
-    wanted = 2 * rho * (8 * records) ** 2 / KEY_COST
+    wanted = 2 * rho * (PHANTOMS_OVER_RECORDS * records) ** 2 / KEY_COST
     affordable = message_bytes / bytes_per_key
     return int(min(max(wanted, FEWEST_KEYS), affordable, MOST_KEYS))

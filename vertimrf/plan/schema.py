@@ -14,6 +14,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -297,12 +298,12 @@ class Schema:
             public=public,
         )
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Attribute names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of codes of each attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)
@@ -333,8 +334,12 @@ class Schema:
 
     def party_of(self, attribute: int) -> int:
         """Position of the party that holds the attribute at a position."""
-        ends = itertools.accumulate(len(held) for _, held in self.parties)
-        return next(party for party, end in enumerate(ends) if attribute < end)
+        return self._owners[attribute]
+
+    @cached_property
+    def _owners(self) -> tuple[int, ...]:
+        """Per attribute, the position of its party."""
+        return tuple(party for party, (_, held) in enumerate(self.parties) for _ in held)
 
     def part(self, party: str) -> tuple[Attribute, ...]:
         """The attributes that a party holds.

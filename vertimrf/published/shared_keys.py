@@ -26,7 +26,6 @@ class SharedKeyEncoder(Encoder):
         plan: the public sketch parameters.
         attributes: this party's attributes, by their place in ``plan.sizes``; the rows of the codes.
         secret: 32 bytes derived from the parties' shared secret and the plan, the same at every party.
-        num_threads: threads for the kernels; None leaves the setting as it is.
 
     ``result()`` gives one table per attribute, in the order of ``attributes``.
 
@@ -37,15 +36,13 @@ class SharedKeyEncoder(Encoder):
 
     _purpose = b"vertimrf shared"
 
-    def __init__(
-        self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
-    ) -> None:
+    def __init__(self, plan: SharedKeyPlan, attributes: Sequence[int], secret: bytes) -> None:
         check_distinct(attributes)
         for attribute in attributes:
             if not 0 <= attribute < len(plan.sizes):
                 raise PlanError(f"The plan has attributes 0 to {len(plan.sizes) - 1}, not {attribute}.")
         sizes = [plan.sizes[a] for a in attributes]
-        super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes], num_threads)
+        super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes])
 
     def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
         first_row = np.cumsum([0, *self._sizes[:-1]])

@@ -27,7 +27,7 @@ from ..kernels.shared_keys import invert_shares, largest_two, union_shares
 from ..model.measurement import Measurement
 from ..sketches.parameters import SharedKeyPlan
 
-__all__ = ["direct_counts", "estimate_cells", "published_estimates"]
+__all__ = ["estimate_cells", "published_estimates"]
 
 Floats = npt.NDArray[np.float64]
 Bins = npt.NDArray[np.int64] | None
@@ -46,7 +46,6 @@ def published_estimates(
     marginals: Sequence[tuple[int, ...]],
     total: float,
     total_sigma: float = 0.0,
-    num_threads: int | None = None,
 ) -> list[Measurement]:
     """Every cell of the wanted marginals: total less the union of the other values' records; at least 0.
 
@@ -57,7 +56,6 @@ def published_estimates(
         levels: per sketched attribute, its levels [shape=(values, keys), uint8].
         marginals: attributes of each marginal, by schema index, strictly increasing; one or more.
         total: estimated number of records; ``total_sigma``: its standard error, which enters every cell's.
-        num_threads: threads to use; None leaves the setting as it is. Estimates do not depend on it.
 
     Returns:
         One measurement per marginal, values and errors per cell. A marginal of attributes that have one value each
@@ -74,7 +72,7 @@ def published_estimates(
         _check_marginal(marginal, row)
     joined, sizes = _joined(plan, attributes, bins, levels)
     worth = 1 + plan.keys * sum(map(len, marginals)) // THREAD_WORK
-    with threads(num_threads), threads(min(numba.get_num_threads(), worth)):
+    with threads(min(numba.get_num_threads(), worth)):
         values, sigma, ends = estimate_cells(plan, joined, sizes, [[row[a] for a in m] for m in marginals], total, total_sigma)
     out = []
     for marginal, begin, end in zip(marginals, [0, *ends], ends, strict=False):
@@ -129,39 +127,6 @@ def estimate_cells(
         alone = others == 0
         values[alone], sigma[alone] = max(total, 0.0), max(total_sigma, 0.5)
     return values, sigma, ends.tolist()
-
-
-def direct_counts(
-    plan: SharedKeyPlan,
-    attributes: Sequence[int],
-    bins: Sequence[Bins],
-    levels: Sequence[npt.NDArray[np.uint8]],
-    num_threads: int | None = None,
-) -> list[Measurement]:
-    """One-way marginals, each value from its own sketch less its phantoms; may be negative, since that is unbiased at 0.
-
-    The error is 1.04 (count + phantoms) / sqrt(keys), far below that of :func:`published_estimates` for one attribute.
-
-    Args:
-        plan, attributes, bins, levels, num_threads: as in :func:`published_estimates`.
-
-    Returns:
-        One measurement per sketched attribute, in the order given.
-
-    Raises:
-        MessageError, PlanError: as :func:`published_estimates`.
-    """
-    row = _rows(attributes)
-    _check_plan(plan)
-    _joined(plan, attributes, bins, levels)
-    out = []
-    share = np.int64(1) << np.maximum(plan.ceiling - np.arange(plan.ceiling + 1), 0)
-    with threads(num_threads):
-        for attribute, table in zip(attributes, levels, strict=True):
-            shares = np.array([np.bincount(one, minlength=plan.ceiling + 1) @ share for one in table])
-            items, errors = _invert(plan, shares)
-            out.append(_measurement((attribute,), bins, row, items - plan.phantoms, errors))
-    return out
 
 
 def _measurement(

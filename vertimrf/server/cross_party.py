@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +14,13 @@ from ..errors import MessageError, PlanError
 from ..message import Message
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
+from ..options import RunOptions
 from ..plan.plan import Plan
-from ..plan.schedule import Group, crossing
+from ..plan.schedule import Group, Schedule, crossing
 from ..plan.schema import Schema
+from ..published.consistency import enforce_all
 from ..published.randomised_response import count_marginal
+from ..published.reduction import hisrec, unisam
 from ..published.shared_keys_estimate import published_estimates
 from ..sketches.intersections import Side, estimate_pair, predicted_errors
 from ..sketches.parameters import ResponsePlan, SharedKeyPlan, SketchPlan
@@ -27,6 +31,7 @@ __all__ = [
     "cell_variance",
     "cross_party_marginals",
     "predicted_marginals",
+    "reduced_marginals",
     "scheduled_marginals",
 ]
 
@@ -35,91 +40,93 @@ BinMaps = tuple[npt.NDArray[np.int64], ...]
 
 
 def cross_party_marginals(
-    plan: Plan,
-    messages: Sequence[Message],
-    initial: MarkovRandomField,
-    total: float,
-    wanted: Sequence[tuple[int, ...]] | None = None,
-    num_threads: int | None = None,
+    plan: Plan, messages: Sequence[Message], initial: MarkovRandomField, total: float
 ) -> list[Measurement]:
-    """Measurements of marginals that span parties.
+    """Measurements of marginals that span parties: all that the plan schedules; without a schedule (shared keys, randomised
+    responses) all cross-party pairs, and the parties' own where they publish no local model.
 
     Args:
         plan: the agreed plan.
         messages: one per party, in plan order.
         initial: a model of the parties' own marginals, for the sizes of the sketched sets.
         total: estimated number of records.
-        wanted: attributes of each marginal, strictly increasing. Default: all that the plan schedules; without a schedule
-            (shared keys, randomised responses) all cross-party pairs, and the parties' own where they publish no local model.
-        num_threads: threads for the kernels; None leaves the setting as it is.
 
     Raises:
-        PlanError: a marginal of one party's attributes, or one that the plan does not schedule.
+        PlanError: an encoder that this version does not know.
         MessageError: messages that do not fit together.
     """
-    for attributes in wanted or ():
-        _check_wanted(plan, attributes)
-    if plan.sketch is None:
-        return []
-    order = [group for party in range(len(messages)) for group in plan.party_groups(party)]
-    bins = dict(zip(order, [maps for message in messages for maps in message.bins], strict=True))
-    if isinstance(plan.sketch, SketchPlan):
-        cuts = [bins[g] for g in range(len(plan.groups))]
-        sketches = [message.sketches for message in messages]
-        pairs = None if wanted is None else [_scheduled(plan, attributes) for attributes in wanted]
-        return scheduled_marginals(
-            plan.schema, plan.groups, cuts, plan.sketch, sketches, messages, initial, total, pairs, num_threads
-        )
-    # Here every attribute is a group of its own, in schema order within each party.
-    tables = dict(zip(order, [table for message in messages for table in message.sketches], strict=True))
-    bins_of = {group: maps[0] for group, maps in bins.items()}
-    if wanted is None:
-        wanted = crossing(plan.schema, 2)
-        if all(local.units == 0 for local in plan.local):
-            wanted = [(a, b) for a in range(len(order)) for b in range(a + 1, len(order))]
-    if isinstance(plan.sketch, SharedKeyPlan):
-        held = sorted(order)
-        maps, levels = [bins_of[a] for a in held], [tables[a] for a in held]
-        return published_estimates(plan.sketch, held, maps, levels, wanted, total, num_threads=num_threads)
-    return _responses(plan.sketch, tables, bins_of, wanted)
+    order = [group for party in range(len(messages)) for group in plan.schedule.of_party(party)]
+    maps = dict(zip(order, [own for message in messages for own in message.bins], strict=True))
+    bins = [maps[group] for group in range(len(order))]
+    match plan.sketch:
+        case None:
+            return []
+        case SketchPlan():
+            tables = [message.sketches for message in messages]
+            return scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total)
+    # Here every attribute is a group of its own, in schema order.
+    wanted = crossing(plan.schema, 2)
+    if all(local.units == 0 for local in plan.local):
+        wanted = list(itertools.combinations(range(len(order)), 2))
+    levels = [table for message in messages for table in message.sketches]
+    cuts = [own[0] for own in bins]
+    match plan.sketch:
+        case SharedKeyPlan():
+            return published_estimates(plan.sketch, order, cuts, levels, wanted, total)
+        case ResponsePlan():
+            return _responses(plan.sketch, levels, cuts, wanted)
+    raise PlanError(f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan.")
 
 
 def scheduled_marginals(
     schema: Schema,
-    groups: Sequence[Group],
+    schedule: Schedule,
     bins: Sequence[BinMaps],
     sketch: SketchPlan,
     sketches: Sequence[Sequence[npt.NDArray[np.uint8]]],
     messages: Sequence[Message],
     initial: MarkovRandomField,
     total: float,
-    pairs: Sequence[int] | None = None,
-    num_threads: int | None = None,
 ) -> list[Measurement]:
     """Likelihood CarEst of scheduled pairs of groups.
 
     Args:
         schema: attributes and parties.
-        groups: what was published; ``bins``: per group and attribute, the map code -> bin.
-        sketch: the key schedule over the groups.
+        schedule: what was published; ``bins``: per group and attribute, the map code -> bin.
+        sketch: phantoms and levels.
         sketches: per party, its tables in schedule order [each shape=(values, keys), uint8].
         messages: the parties' local marginals, for the standard errors of set sizes.
-        initial, total, num_threads: as in :func:`cross_party_marginals`.
-        pairs: which of the schedule's pairs, by index; default all.
+        initial, total: as in :func:`cross_party_marginals`.
     """
-    owner = [schema.party_of(group.attributes[0]) for group in groups]
+    groups = schedule.groups
     sizes = [bin_table(initial.marginal(g.attributes), maps, g.bins).ravel() for g, maps in zip(groups, bins, strict=True)]
     errors = [np.minimum(_set_errors(schema, messages, g, maps), total) for g, maps in zip(groups, bins, strict=True)]
     waiting = [iter(tables) for tables in sketches]
     out = []
-    chosen = set(range(len(sketch.pairs)) if pairs is None else pairs)
-    for number, pair in enumerate(sketch.pairs):
+    for pair in schedule.pairs:
         left, right = (
-            Side(groups[g].attributes, bins[g], groups[g].bins, sizes[g], next(waiting[owner[g]]), errors[g])
+            Side(groups[g].attributes, bins[g], groups[g].bins, sizes[g], next(waiting[schedule.parties[g]]), errors[g])
             for g in (pair.left, pair.right)
         )
-        if number in chosen:
-            out.append(estimate_pair(sketch, left, right, total, num_threads))
+        measured = estimate_pair(sketch, left, right, total)
+        names = " × ".join(schema.names[a] for a in measured.attributes)
+        out.append(replace(measured, source=f"{names}, from sketches"))
+    return out
+
+
+def reduced_marginals(
+    crossing: Sequence[Measurement], initial: MarkovRandomField, total: float, options: RunOptions
+) -> list[Measurement]:
+    """Cross-party measurements as the fit is to see them: as they are, or as the paper treats them (see ``RunOptions``)."""
+    out = list(crossing)
+    margins = {a: initial.marginal((a,)) for m in out for a in m.attributes}
+    if out and options.consistency:
+        out = enforce_all(out, {(a,): counts for a, counts in margins.items()}, total)
+    match options.reduction:
+        case "hisrec":
+            return [hisrec(m, margins) for m in out]
+        case "unisam":
+            return [unisam(m) for m in out]
     return out
 
 
@@ -144,7 +151,7 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
     """Predicted errors of a plan's scheduled marginals, from public figures alone: bins equally full, parties independent.
 
     Args:
-        plan: a plan with the paired encoder; empty for others.
+        plan: a plan with scheduled pairs; empty for others.
     """
     if not isinstance(plan.sketch, SketchPlan):
         return []
@@ -182,11 +189,11 @@ def cell_variance(sizes: Sequence[int], messages: Sequence[Message], attributes:
 
 def _responses(
     sketch: ResponsePlan,
-    tables: dict[int, npt.NDArray[np.uint8]],
-    bins: dict[int, npt.NDArray[np.int64]],
+    tables: Sequence[npt.NDArray[np.uint8]],
+    bins: Sequence[npt.NDArray[np.int64]],
     wanted: Sequence[tuple[int, ...]],
 ) -> list[Measurement]:
-    if len({table.size for table in tables.values()}) > 1:
+    if len({table.size for table in tables}) > 1:
         raise MessageError("The parties sent different numbers of rows; they must encode the same records.")
     out = []
     for attributes in wanted:
@@ -202,23 +209,3 @@ def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps:
     merged = bin_table(np.ones([len(mapping) for mapping in maps]), maps, group.bins)
     out: Floats = np.sqrt(variance * merged).ravel()
     return out
-
-
-def _check_wanted(plan: Plan, attributes: Sequence[int]) -> None:
-    names = ", ".join(plan.schema.names[a] for a in attributes)
-    if len({plan.schema.party_of(a) for a in attributes}) < 2:
-        raise PlanError(
-            f"The marginal of {names} lies at one party: its local model answers it, not sketches; ask the initial model."
-        )
-
-
-def _scheduled(plan: Plan, attributes: Sequence[int]) -> int:
-    """Which scheduled pair measures a marginal."""
-    assert isinstance(plan.sketch, SketchPlan)
-    for number, pair in enumerate(plan.sketch.pairs):
-        if sorted(plan.groups[pair.left].attributes + plan.groups[pair.right].attributes) == sorted(attributes):
-            return number
-    names = ", ".join(plan.schema.names[a] for a in attributes)
-    raise PlanError(
-        f"No keys are scheduled for the marginal of {names}: take it from the fitted model, or plan with this marginal in mind."
-    )

@@ -39,7 +39,7 @@ ROUGH_IMPROVEMENT = 0.1
 
 
 def combine_graphs(
-    plan: Plan, local: Sequence[Measurement], crossing: Sequence[Measurement], total: float, num_threads: int | None = None
+    plan: Plan, local: Sequence[Measurement], crossing: Sequence[Measurement], total: float
 ) -> tuple[tuple[Measurement, ...], JunctionTree, tuple[str, ...]]:
     """The global graph: the worst-fitted marginals enter while the largest clique stays within tau.
 
@@ -54,7 +54,6 @@ def combine_graphs(
         local: the parties' own marginals.
         crossing: measurements that span parties.
         total: record count.
-        num_threads: threads for the fits.
 
     Returns:
         The cross-party measurements that found room, in the order given; the junction tree; warnings.
@@ -70,14 +69,14 @@ def combine_graphs(
     if budget.try_clique({a for m in larger for a in m.attributes}):
         tree = budget.tree()
     else:
-        independent = fit(sizes, one_way, total, num_threads=num_threads)
+        independent = fit(sizes, one_way, total)
         many = len(larger) > MANY_MARGINALS
         prices = CELL_PRICES[1:2] if many else CELL_PRICES
         if many:
             larger = [m for m in larger if len(m.attributes) == 2]
         scores = np.array([_misfit(m, independent) for m in larger])
         batch = max(int(ADDED_PER_ATTRIBUTE * len(sizes)), 1) * (LARGER_STEPS if many else 1)
-        grown = [_grown(plan, one_way, larger, scores, independent, price, batch, num_threads) for price in prices]
+        grown = [_grown(plan, one_way, larger, scores, independent, price, batch) for price in prices]
         best = grown[0] if many else min(grown, key=lambda one: sum(_misfit(m, one) for m in larger if len(m.attributes) == 2))
         tree = best.tree
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
@@ -98,7 +97,6 @@ def _grown(
     independent: MarkovRandomField,
     price: float,
     batch: int,
-    num_threads: int | None,
 ) -> MarkovRandomField:
     """A model of a graph grown to tau, a few marginals at a time."""
     budget = CliqueBudget(plan.schema.sizes, plan.tau)
@@ -121,7 +119,7 @@ def _grown(
         used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
         fitted = fit(
             plan.schema.sizes, used, independent.total, tree=tree, warm=fitted,
-            min_improvement=ROUGH_IMPROVEMENT, num_threads=num_threads,
+            min_improvement=ROUGH_IMPROVEMENT,
         )  # fmt: skip
         # A model that explains more leaves smaller misfits: only what would still come first is compared again.
         stale = set(waiting)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,38 +11,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError, PlanError
-from ..message import Answer, Message
+from ..errors import MessageError
+from ..kernels.jit import threads
+from ..message import Answer, LocalMarginal, Message
 from ..model.fit import fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
+from ..options import RunOptions
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
-from ..plan.schedule import CHOSEN_TRIPLE, KEY_COST, cut_groups, make_schedule, triple_rule
-from ..plan.schedule import crossing as crossing_marginals
 from ..privacy.ledger import Ledger
-from ..published.consistency import enforce_all
-from ..published.reduction import hisrec, unisam
 from ..sketches.parameters import SketchPlan
-from .cross_party import cross_party_marginals, scheduled_marginals
+from .cross_party import cross_party_marginals, reduced_marginals, scheduled_marginals
 from .global_graph import combine_graphs
+from .second_round import plan_second_round
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Result", "Server"]
+__all__ = ["FirstRound", "Result", "Server"]
 
-Progress = Callable[[str], None]
-# Standard errors of an average cell in the second round, and the multiples of it (and of those that a three-way marginal
-# needs) that are tried in turn.
-SECOND_CELL_ERRORS = 5.0
-COARSER = (1.0, 1.5, 2.0, 4.0, 8.0)
 # Parties whose records match to less than this part, by so many standard errors, are told.
 MOSTLY = 0.95
 MISMATCH_ERRORS = 6.0
-REDUCTIONS = ("fit", "hisrec", "unisam")
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,21 +88,27 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class FirstRound:
-    """What one round of messages tells the server.
+    """What one round of messages tells the server; made by :meth:`Server.read`.
 
     Attributes:
+        plan_digest: the plan that the messages follow [32 bytes].
+        messages: one per party, in plan order.
         local: the parties' own marginals.
         crossing: measurements that span parties.
         initial: the model of the local marginals alone.
         total: estimated record count.
         warnings: sentences about parties whose records do not match.
+        seconds: wall time per phase.
     """
 
-    local: list[Measurement]
-    crossing: list[Measurement]
+    plan_digest: bytes
+    messages: tuple[Message, ...]
+    local: tuple[Measurement, ...]
+    crossing: tuple[Measurement, ...]
     initial: MarkovRandomField
     total: float
     warnings: tuple[str, ...]
+    seconds: dict[str, float]
 
 
 class Server:
@@ -119,51 +116,66 @@ class Server:
 
     Args:
         plan: the agreed plan.
+        options: rows, seed, threads and so on.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, options: RunOptions | None = None) -> None:
         self._plan = plan
+        self._options = options if options is not None else RunOptions()
 
-    def run(
-        self,
-        messages: Sequence[Message],
-        follow_up: FollowUp | None = None,
-        answers: Sequence[Answer] = (),
-        *,
-        rows: int | None = None,
-        seed: int | None = None,
-        reduction: str = "fit",
-        consistency: bool = False,
-        progress: Progress | None = None,
-        num_threads: int | None = None,
-    ) -> Result:
-        """GraphCom, InitMRF, OptMRF and sampling.
+    def read(self, messages: Sequence[Message]) -> FirstRound:
+        """InitMRF and CarEst: what the first round, or the only one, tells.
 
         Args:
             messages: one per party, in any order, validated on loading.
-            follow_up: the second round's schedule, and ``answers`` to it, one per party; if the plan has two rounds.
-            rows: synthetic rows; default the noisy record count.
-            seed: of the sampling of synthetic rows.
-            reduction: what becomes of binned cross-party marginals. "fit": the model is fitted to the bins, and the values
-                within follow from one-way marginals by maximum entropy; for comparison, the paper's "hisrec" (the same
-                proportions, written out before the fit) and "unisam" (equal proportions).
-            consistency: whether the paper's consistency enforcement is run on cross-party marginals before the fit, which
-                reconciles by precision what it is given.
-            progress: told the name of each phase as it starts.
-            num_threads: threads for the kernels; None leaves the setting as it is.
 
         Raises:
             MessageError: a party's message is missing, doubled, or of another plan; or most of two parties' records do not
                 match.
-            PlanError: an unknown reduction.
         """
         plan = self._plan
-        if reduction not in REDUCTIONS:
-            raise PlanError(f"Unknown reduction {reduction!r}; use one of {', '.join(REDUCTIONS)}.")
-        say = progress or (lambda _: None)
-        clock = Clock()
-        sizes = plan.schema.sizes
         ordered = self._in_order(messages)
+        clock = Clock()
+        with threads(self._options.num_threads):
+            self._options.progress("initial model")
+            with clock("InitMRF"):
+                local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
+                total = estimate_total(plan, ordered)
+                initial = fit(plan.schema.sizes, local, total)
+            self._options.progress("cross-party marginals")
+            with clock("CarEst"):
+                crossing = cross_party_marginals(plan, ordered, initial, total)
+                warnings = check_matches(plan, crossing, total) if isinstance(plan.sketch, SketchPlan) else ()
+        return FirstRound(
+            plan.digest(), tuple(ordered), tuple(local), tuple(crossing), initial, total, warnings, clock.seconds
+        )
+
+    def follow_up(self, first: FirstRound) -> FollowUp:
+        """The second round's schedule: see :func:`vertimrf.server.second_round.plan_second_round`.
+
+        Args:
+            first: what :meth:`read` made of the first round's messages.
+
+        Raises:
+            MessageError: it follows another plan.
+            PlanError: the plan has one round.
+        """
+        self._check(first)
+        with threads(self._options.num_threads):
+            return plan_second_round(self._plan, first.local, first.crossing, first.initial, first.total)
+
+    def run(self, first: FirstRound, follow_up: FollowUp | None = None, answers: Sequence[Answer] = ()) -> Result:
+        """GraphCom, OptMRF and sampling.
+
+        Args:
+            first: what :meth:`read` made of the first round's messages.
+            follow_up: the second round's schedule, and ``answers`` to it, one per party; if the plan has two rounds.
+
+        Raises:
+            MessageError: an answer is missing, doubled, or to another follow-up; or one of these follows another plan.
+        """
+        plan = self._plan
+        self._check(first)
         if bool(plan.second_keys) != (follow_up is not None):
             raise MessageError(
                 "The plan has two rounds: give the follow-up and the parties' answers to it."
@@ -171,96 +183,47 @@ class Server:
                 else "The plan has one round: it takes no follow-up."
             )
         replies = [] if follow_up is None else self._answers_in_order(follow_up, answers)
-        first = self._first_round(ordered, say, clock, num_threads)
+        with threads(self._options.num_threads):
+            return self._run(first, follow_up, replies)
 
-        crossing = first.crossing
+    def _run(self, first: FirstRound, follow_up: FollowUp | None, replies: Sequence[Answer]) -> Result:
+        plan, options = self._plan, self._options
+        clock = Clock(first.seconds)
+        crossing = list(first.crossing)
         if follow_up is not None:
-            say("second round")
+            options.progress("second round")
             with clock("CarEst"):
                 tables = [reply.sketches for reply in replies]
-                crossing = crossing + scheduled_marginals(
-                    plan.schema, follow_up.groups, follow_up.bins, follow_up.sketch, tables, ordered, first.initial, first.total,
-                    num_threads=num_threads,
+                crossing += scheduled_marginals(
+                    plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, first.initial,
+                    first.total,
                 )  # fmt: skip
-        say("global graph")
+        options.progress("global graph")
         with clock("GraphCom"):
-            kept, tree, warnings = combine_graphs(plan, first.local, crossing, first.total, num_threads)
+            kept, tree, warnings = combine_graphs(plan, first.local, crossing, first.total)
 
-        say("global model")
+        options.progress("global model")
         with clock("OptMRF"):
-            reduced = _reduced(kept, first, reduction, consistency)
+            reduced = reduced_marginals(kept, first.initial, first.total, options)
             used = [m for m in (*first.local, *reduced) if tree.covering(m.attributes) >= 0]
-            fitted = fit(sizes, used, first.total, tree=tree, num_threads=num_threads) if kept else first.initial
+            fitted = fit(plan.schema.sizes, used, first.total, tree=tree) if kept else first.initial
 
-        say("sampling")
+        options.progress("sampling")
         with clock("sampling"):
-            wanted = max(round(first.total), 1) if rows is None else rows
-            codes = sample(fitted, wanted, np.random.default_rng(seed))
+            rows = max(round(first.total), 1) if options.rows is None else options.rows
+            codes = sample(fitted, rows, np.random.default_rng(options.seed))
 
         ledger = plan.ledger()
-        if not (all(message.private for message in ordered) and all(reply.private for reply in replies)):
+        if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise")
         attributes = tuple(m.attributes for m in kept)
-        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *warnings), seed)
+        return Result(
+            plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *warnings), options.seed
+        )
 
-    def follow_up(
-        self, messages: Sequence[Message], *, progress: Progress | None = None, num_threads: int | None = None
-    ) -> FollowUp:
-        """The second round's schedule: keys go to the pairs that the first round finds dependent and the graph has room for,
-        in finer bins, and to three-way marginals within the graph's cliques.
-
-        Args:
-            messages: one per party, in any order, validated on loading.
-            progress, num_threads: as in :meth:`run`.
-
-        Raises:
-            MessageError: a party's message is missing, doubled, or of another plan.
-            PlanError: the plan has one round.
-        """
-        plan = self._plan
-        if not (plan.second_keys and isinstance(plan.sketch, SketchPlan)):
-            raise PlanError("The plan has one round; plan with two for a follow-up.")
-        ordered = self._in_order(messages)
-        first = self._first_round(ordered, progress or (lambda _: None), Clock(), num_threads)
-        kept, tree, _ = combine_graphs(plan, first.local, first.crossing, first.total, num_threads)
-        pairs, triples = crossing_marginals(plan.schema, 2), crossing_marginals(plan.schema, 3)
-        if math.prod(plan.schema.sizes) > plan.tau:
-            # Cliques are scarce: what has no place in the graph needs no keys.
-            pairs = sorted(m.attributes for m in kept) or pairs
-            inside = {own for clique in tree.cliques for own in itertools.combinations(clique, 3)}
-            triples = [own for own in triples if own in inside]
-        # What the remaining keys may spend, by the plan's own arithmetic.
-        rho = plan.second_keys * KEY_COST / (2 * plan.sketch.phantoms**2)
-        records = max(round(first.total), 1)
-        least, weight = triple_rule(plan.schema, plan.tau, CHOSEN_TRIPLE)
-        left = plan.message_bytes - max(plan.message_size(party) for party in range(len(ordered)))
-        # Where all keys would not fit into the messages, coarser bins and fewer triples cost less than keys left unused.
-        for coarser in COARSER:
-            rule = (coarser * least, weight)
-            schedule = make_schedule(plan.schema, rho, records, pairs, triples, rule, coarser * SECOND_CELL_ERRORS)
-            fitting = schedule.within(plan.schema, plan.second_keys, left)
-            if fitting is not None:
-                schedule = fitting
-                break
-        margins = {a: first.initial.marginal((a,)) for group in schedule.groups for a in group.attributes}
-        bins = cut_groups(plan.schema, schedule.groups, margins)
-        affordable = int(left / schedule.bytes_per_key(plan.schema))
-        keys = min(plan.second_keys, max(affordable, len(schedule.pairs)))
-        return FollowUp(plan, schedule.groups, bins, schedule.with_keys(keys))
-
-    def _first_round(self, ordered: list[Message], say: Progress, clock: Clock, num_threads: int | None) -> FirstRound:
-        """What the first round tells."""
-        plan = self._plan
-        say("initial model")
-        with clock("InitMRF"):
-            local = [m.measurement(f"party {plan.party_names[msg.party]}") for msg in ordered for m in msg.marginals]
-            total = estimate_total(plan, ordered)
-            initial = fit(plan.schema.sizes, local, total, num_threads=num_threads)
-        say("cross-party marginals")
-        with clock("CarEst"):
-            crossing = cross_party_marginals(plan, ordered, initial, total, num_threads=num_threads)
-            warnings = check_matches(plan, crossing, total) if isinstance(plan.sketch, SketchPlan) else ()
-        return FirstRound(local, crossing, initial, total, warnings)
+    def _check(self, first: FirstRound) -> None:
+        if first.plan_digest != self._plan.digest():
+            raise MessageError("The first round's messages were made for another plan.")
 
     def _answers_in_order(self, follow_up: FollowUp, answers: Sequence[Answer]) -> list[Answer]:
         names = self._plan.party_names
@@ -292,19 +255,10 @@ class Server:
         return [by_party[i] for i in range(len(names))]
 
 
-def _reduced(kept: Sequence[Measurement], first: FirstRound, reduction: str, consistency: bool) -> list[Measurement]:
-    """Cross-party measurements as the fit is to see them."""
-    out = list(kept)
-    if not out:
-        return out
-    margins = {a: first.initial.marginal((a,)) for m in out for a in m.attributes}
-    if consistency:
-        out = enforce_all(out, {(a,): counts for a, counts in margins.items()}, first.total)
-    if reduction == "hisrec":
-        out = [hisrec(m, margins) for m in out]
-    elif reduction == "unisam":
-        out = [unisam(m) for m in out]
-    return out
+def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measurement:
+    """A party's own marginal as the model is fitted to it."""
+    names = " × ".join(plan.schema.names[a] for a in marginal.attributes)
+    return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
 
 
 def check_matches(plan: Plan, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..kernels.geometric import encode_rows, group_by_value, hazards
-from ..kernels.jit import threads
 from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 from .parameters import SharedKeyPlan, SketchPlan
 
@@ -64,7 +63,6 @@ class Encoder:
         secret: bytes,
         sizes: Sequence[int],
         shapes: Sequence[tuple[int, int]],
-        num_threads: int | None,
     ) -> None:
         if len(secret) != 32:
             raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
@@ -77,7 +75,6 @@ class Encoder:
         self._sizes = tuple(sizes)
         # The published tables, values x keys, lie one after another in the flat state.
         self._shapes = tuple(shapes)
-        self._num_threads = num_threads
         self._start, self._per_length = hazards(plan.ceiling)
         self._base = max(plan.floor, 1)
         self._state = np.full(sum(size * keys for size, keys in shapes), self._base, np.uint8)
@@ -99,8 +96,7 @@ class Encoder:
         self._check_unspent()
         digests, codes = self._checked(digests, codes)
         if digests.size and self._state.size:
-            with threads(self._num_threads):
-                self._encode(digests, codes)
+            self._encode(digests, codes)
 
     def merge(self, other: Encoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
@@ -223,7 +219,6 @@ class SketchEncoder(Encoder):
         plan: the public sketch parameters.
         attributes: this party's groups, by the plan's numbers; the rows of the codes. Other parties' pairs are skipped.
         secret: 32 bytes derived from the parties' shared secret and the plan, the same at both parties of a pair.
-        num_threads: threads for the kernels; None leaves the setting as it is.
 
     ``result()`` gives one table per scheduled pair of this party, in schedule order.
 
@@ -234,9 +229,7 @@ class SketchEncoder(Encoder):
 
     _purpose = b"vertimrf paired"
 
-    def __init__(
-        self, plan: SketchPlan, attributes: Sequence[int], secret: bytes, num_threads: int | None = None
-    ) -> None:
+    def __init__(self, plan: SketchPlan, attributes: Sequence[int], secret: bytes) -> None:
         check_distinct(attributes)
         column = {attribute: i for i, attribute in enumerate(attributes)}
         sizes = [0] * len(attributes)
@@ -263,7 +256,7 @@ class SketchEncoder(Encoder):
         for attribute, size in zip(attributes, sizes, strict=True):
             if not size:
                 raise PlanError(f"No scheduled pair has group {attribute}; leave it out of the encoder.")
-        super().__init__(plan, attributes, secret, sizes, shapes, num_threads)
+        super().__init__(plan, attributes, secret, sizes, shapes)
         # All sketch rows, column after column and cut into blocks: value (numbered through all columns), block, keys,
         # offset in the state [shape=(t, 4)]; where each column's rows start; and a lower bound of each row's levels.
         self._first_value = np.cumsum([0, *sizes])

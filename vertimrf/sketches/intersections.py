@@ -61,7 +61,7 @@ def level_log_cdf(plan: SketchPlan) -> npt.NDArray[np.float64]:
 
 
 def estimate_pair(
-    plan: SketchPlan, left: Side, right: Side, total: float, num_threads: int | None = None
+    plan: SketchPlan, left: Side, right: Side, total: float
 ) -> Measurement:
     """Likelihood CarEst: every cell of one cross-party pair, each with its standard error.
 
@@ -76,7 +76,6 @@ def estimate_pair(
         plan: the sketches' phantoms, floor and ceiling.
         left: one side of the pair; ``right``: the other side, encoded under the same keys.
         total: estimated number of records.
-        num_threads: threads to use; None leaves the setting as it is.
 
     Returns:
         A measurement of all attributes of both sides, in schema order; values may be negative.
@@ -101,7 +100,7 @@ def estimate_pair(
                 "the message does not follow the plan."
             )
     worth = 1 + left.levels.shape[1] * len(left.sizes) * len(right.sizes) // THREAD_WORK
-    with threads(num_threads), threads(min(numba.get_num_threads(), worth)):
+    with threads(min(numba.get_num_threads(), worth)):
         histograms = joint_histograms(left.levels, right.levels, plan.floor, plan.ceiling - plan.floor + 1)
         counts, errors = solve_intersections(
             histograms,

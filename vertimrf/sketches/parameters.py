@@ -1,16 +1,90 @@
-"""Public parameters of what a plan lets parties publish about values across parties: sketches and randomised responses."""
+"""Public parameters of what parties release about values across parties: scheduled pairs, shared keys, randomised responses.
+
+The three kinds speak for themselves: what they cost, which tables they publish, and why they may not be private. Only the party
+that encodes and the server that estimates need to tell them apart.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
 from ..errors import PlanError
-from ..privacy.events import GRREvent
+from ..privacy.accountant import epsilon as composed_epsilon
+from ..privacy.events import GRREvent, SketchEvent
+from ..privacy.ledger import LedgerEntry
+from .claims import claimed_phantoms
 
-__all__ = ["ResponsePlan", "ScheduledPair", "SharedKeyPlan", "SketchPlan"]
+__all__ = [
+    "CrossPartyRelease",
+    "ResponsePlan",
+    "ScheduledPair",
+    "SharedKeyPlan",
+    "SketchPlan",
+    "packed_bytes",
+    "release_from_json",
+    "release_to_json",
+]
 
 HIGHEST_CEILING = 40
+
+
+class CrossPartyRelease(ABC):
+    """What the kinds have in common.
+
+    Attributes:
+        encoder: the name by which users ask for this kind.
+        publishes_rows: whether the exact number of records is released; neighbours then differ by replacing one.
+        claimed_share: part of (epsilon, delta) that is a mere claim for this release; what else is released is held to the rest.
+        reasons: why a run with it is not private, whatever the ledger's target says.
+        floor: lowest level that a table holds.
+    """
+
+    encoder: ClassVar[str]
+    publishes_rows: ClassVar[bool] = False
+    claimed_share: ClassVar[float] = 0.0
+    reasons: ClassVar[tuple[str, ...]] = ()
+    floor: int
+    second_keys: int = 0
+
+    @abstractmethod
+    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+        """Its events, of all parties together, under a run's target."""
+
+    @abstractmethod
+    def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
+        """Shape (values, keys) of every table that a party publishes for its groups, in publishing order.
+
+        Args:
+            groups: the party's groups, by the plan's numbers.
+            rows: records; counts only where each has a place in the tables.
+        """
+
+    @abstractmethod
+    def highest(self, groups: Sequence[int]) -> list[int]:
+        """Highest level that each of these tables may hold."""
+
+    @abstractmethod
+    def check(self, sizes: Sequence[int]) -> None:
+        """Check that it fits the plan's groups.
+
+        Args:
+            sizes: number of values of every group.
+
+        Raises:
+            PlanError: it does not.
+        """
+
+    @abstractmethod
+    def summary(self) -> str:
+        """A line on it for people."""
+
+    def keeps_claim(self, epsilon: float, delta: float) -> bool:
+        """Whether it is what it claims to be under a run's target."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -31,13 +105,15 @@ class ScheduledPair:
 
 
 @dataclass(frozen=True)
-class SketchPlan:
+class SketchPlan(CrossPartyRelease):
     """Public parameters of the scheduled-pair sketches; the hash's parameter gamma is 1.
 
     Attributes:
         phantoms: phantom draws joined into each sketch (k_p).
         floor, ceiling: published levels lie within; level 1 is the lowest a draw can have.
         pairs: the key schedule, in publishing order.
+        second_keys: keys of a second round, whose schedule follows from the first round's messages; their phantoms, floor and
+            ceiling are the same. 0 = one round.
 
     Raises:
         PlanError: parameters that no sketch can have.
@@ -47,9 +123,13 @@ class SketchPlan:
     floor: int
     ceiling: int
     pairs: tuple[ScheduledPair, ...]
+    second_keys: int = 0
+    encoder = "scheduled-pairs"
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
+        if self.second_keys < 0:
+            raise PlanError(f"A second round has 0 keys or more, not {self.second_keys}.")
         sizes: dict[int, int] = {}
         for number, pair in enumerate(self.pairs):
             where = f"Scheduled pair {number} (groups {pair.left} and {pair.right})"
@@ -63,9 +143,60 @@ class SketchPlan:
                         f"{where} has {bins} values of group {group}, an earlier pair {sizes[group]}; make them equal."
                     )
 
+    @property
+    def event(self) -> SketchEvent:
+        """The privacy event of the first round's sketches: keys independent, two sketches to a key."""
+        keys = sum(pair.keys for pair in self.pairs)
+        return SketchEvent(self.phantoms, self.floor, self.ceiling, keys, attributes_per_key=2)
+
+    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+        """See :class:`CrossPartyRelease`. Which groups a second round's key serves may depend on the first round; what it
+        costs does not.
+        """
+        noise = f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
+        released = f"sketches of {len(self.pairs)} pairs of attribute groups under {self.event.keys} keys"
+        out = [LedgerEntry(self.event, "all parties", released, noise)]
+        if self.second_keys:
+            released = f"second round: sketches of pairs of attribute groups under up to {self.second_keys} keys"
+            out.append(LedgerEntry(replace(self.event, keys=self.second_keys), "all parties", released, noise))
+        return out
+
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`; a table per scheduled pair that one of the groups takes part in."""
+        mine = set(groups)
+        return [
+            (bins, pair.keys)
+            for pair in self.pairs
+            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins))
+            if group in mine
+        ]
+
+    def highest(self, groups: Sequence[int]) -> list[int]:
+        """See :class:`CrossPartyRelease`."""
+        return [self.ceiling] * len(self.shapes(groups))
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """See :class:`CrossPartyRelease`."""
+        for pair in self.pairs:
+            if not all(0 <= side < len(sizes) for side in (pair.left, pair.right)):
+                raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(sizes)}.")
+            if (sizes[pair.left], sizes[pair.right]) != (pair.left_bins, pair.right_bins):
+                raise PlanError(f"The keys of groups {pair.left} and {pair.right} do not fit their values.")
+
+    def summary(self) -> str:
+        """See :class:`CrossPartyRelease`."""
+        keys = [pair.keys for pair in self.pairs]
+        text = (
+            f"sketches: {len(keys)} cross-party marginals, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
+            f"{self.phantoms:,} phantoms, levels {self.floor} to {self.ceiling}."
+        )
+        if self.second_keys:
+            text += f" Second round: up to {self.second_keys:,} keys more, where the first round finds them worth most."
+        return text
+
 
 @dataclass(frozen=True)
-class SharedKeyPlan:
+class SharedKeyPlan(CrossPartyRelease):
     """Public parameters of the published encoder's sketches.
 
     Attributes:
@@ -82,12 +213,55 @@ class SharedKeyPlan:
     ceiling: int
     keys: int
     sizes: tuple[int, ...]
+    encoder = "published"
+    claimed_share = 0.5
+    reasons = ("claim as published, which does not hold: sketches under shared keys give complete records away",)
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
         _check_keys("The plan", self.keys)
         for attribute, size in enumerate(self.sizes):
             _check_size(f"Attribute {attribute}", size)
+
+    @property
+    def event(self) -> SketchEvent:
+        """The privacy event of all sketches: a record touches one of every attribute under each key."""
+        return SketchEvent(self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes))
+
+    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+        """See :class:`CrossPartyRelease`."""
+        claimed, at = epsilon * self.claimed_share, delta * self.claimed_share
+        exact = composed_epsilon([self.event], at).epsilon
+        noise = (
+            f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}; claimed epsilon {claimed:g}, exactly {exact:.1f}, "
+            f"at delta {at:.3g}"
+        )
+        released = f"sketches of {len(self.sizes)} attributes, all under the same {self.keys} keys"
+        return [LedgerEntry(self.event, "all parties", released, noise)]
+
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`; a table per attribute."""
+        return [(self.sizes[group], self.keys) for group in groups]
+
+    def highest(self, groups: Sequence[int]) -> list[int]:
+        """See :class:`CrossPartyRelease`."""
+        return [self.ceiling] * len(groups)
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """See :class:`CrossPartyRelease`."""
+        _check_sizes(self.sizes, sizes)
+
+    def summary(self) -> str:
+        """See :class:`CrossPartyRelease`."""
+        return (
+            f"sketches: {self.keys:,} keys shared by all attributes, {self.phantoms:,} phantoms, levels {self.floor} to "
+            f"{self.ceiling}."
+        )
+
+    def keeps_claim(self, epsilon: float, delta: float) -> bool:
+        """See :class:`CrossPartyRelease`: as many phantoms as the paper asks for."""
+        share = self.claimed_share
+        return self.phantoms >= claimed_phantoms(epsilon * share, delta * share, self.keys, len(self.sizes))
 
 
 def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
@@ -110,7 +284,7 @@ def _check_size(where: str, size: int) -> None:
 
 
 @dataclass(frozen=True)
-class ResponsePlan:
+class ResponsePlan(CrossPartyRelease):
     """Public parameters of the randomised responses.
 
     Attributes:
@@ -123,6 +297,9 @@ class ResponsePlan:
 
     epsilon: float
     sizes: tuple[int, ...]
+    encoder = "grr"
+    publishes_rows = True
+    floor = 0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
@@ -148,3 +325,64 @@ class ResponsePlan:
         """
         d = len(self.sizes)
         return min(d * self.epsilon / 2, 2 * self.epsilon * math.sqrt(2 * d * math.log(1 / delta)))
+
+    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+        """See :class:`CrossPartyRelease`."""
+        claimed = self.claimed_epsilon(delta)
+        noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
+        released = f"every row's {len(self.sizes)} attributes, and how many rows there are"
+        return [LedgerEntry(self.event, "all parties", released, noise)]
+
+    def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`; a row of responses per attribute."""
+        return [(1, rows)] * len(groups)
+
+    def highest(self, groups: Sequence[int]) -> list[int]:
+        """See :class:`CrossPartyRelease`."""
+        return [self.sizes[group] - 1 for group in groups]
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """See :class:`CrossPartyRelease`."""
+        _check_sizes(self.sizes, sizes)
+
+    def summary(self) -> str:
+        """See :class:`CrossPartyRelease`."""
+        return f"every row by randomised response, epsilon {self.epsilon:.4f} an attribute."
+
+
+def packed_bytes(shapes: Sequence[tuple[int, int]]) -> int:
+    """Bytes of tables of some shapes in a message (two levels to a byte)."""
+    return sum((values * keys + 1) // 2 for values, keys in shapes)
+
+
+KINDS: Mapping[str, type[CrossPartyRelease]] = {kind.encoder: kind for kind in (SketchPlan, SharedKeyPlan, ResponsePlan)}
+
+
+def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
+    """JSON-able fields with the kind's name."""
+    return None if release is None else {"encoder": release.encoder, **asdict(release)}  # type: ignore[call-overload]
+
+
+def release_from_json(data: Any) -> CrossPartyRelease | None:
+    """Read one back.
+
+    Raises:
+        PlanError: an unknown kind, or parameters that it cannot have.
+        KeyError, TypeError, ValueError: fields that are missing or malformed.
+    """
+    if data is None:
+        return None
+    fields = dict(data)
+    kind = fields.pop("encoder")
+    if kind not in KINDS:
+        raise PlanError(f"Unknown encoder {kind!r}; this version knows {', '.join(KINDS)}.")
+    if "sizes" in fields:
+        fields["sizes"] = tuple(fields["sizes"])
+    if "pairs" in fields:
+        fields["pairs"] = tuple(ScheduledPair(**pair) for pair in fields["pairs"])
+    return KINDS[kind](**fields)
+
+
+def _check_sizes(own: Sequence[int], sizes: Sequence[int]) -> None:
+    if tuple(own) != tuple(sizes):
+        raise PlanError("The plan's sketches do not fit its groups.")

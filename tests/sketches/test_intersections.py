@@ -10,7 +10,7 @@ import pytest
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.kernels.intersections import joint_histograms
 from vertimrf.model.measurement import Measurement
-from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf, predicted_errors, project_onto_margins, r_score
+from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf, predicted_errors, r_score
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
 
 
@@ -182,51 +182,6 @@ def test_floor_at_the_lowest_level():
     truth = [[5, 0], [3, 9]]
     measured = estimate_pair(plan, *sides(truth, *simulate(rng, truth, plan, 20_000)), total=17)
     assert np.all(np.abs(measured.counts - truth) < 4 * measured.sigma)
-
-
-def test_projection_meets_margins_and_is_the_nearest():
-    rng = np.random.default_rng(3)
-    truth = rng.integers(0, 50, (3, 4)).astype(float)
-    sigma = rng.uniform(5, 40, truth.shape)
-    noisy = truth + rng.normal(0, sigma)
-    rows, columns = truth.sum(axis=1), truth.sum(axis=0)
-    got = project_onto_margins(noisy, sigma, rows, columns)
-    assert got.min() >= 0
-    np.testing.assert_allclose(got.sum(axis=1), rows, atol=1e-7)
-    np.testing.assert_allclose(got.sum(axis=0), columns, atol=1e-7)
-    # Nearest point of a convex set: no feasible table lies at an acute angle.
-    assert ((noisy - got) * (truth - got) / sigma**2).sum() < 1e-6
-    with pytest.raises(MessageError, match="all zero"):
-        project_onto_margins(noisy, sigma, rows * 0, columns * 0)
-
-
-@pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (2, 2), (16, 41)])
-def test_projection_of_hard_tables(shape, zeros):
-    rng = np.random.default_rng(shape[1])
-    # Many empty cells, errors that differ a thousandfold, and rows that hold nothing.
-    truth = rng.poisson(rng.gamma(0.3, 1000, shape)).astype(float) + 1
-    if zeros and shape[0] > 1:
-        truth[0], truth[:, -1] = 0, 0
-    sigma = 10 ** rng.uniform(0, 3, shape)
-    noisy = truth + rng.normal(0, sigma)
-    got = project_onto_margins(noisy, sigma, truth.sum(axis=1), truth.sum(axis=0))
-    assert got.min() >= 0
-    np.testing.assert_allclose(got.sum(axis=1), truth.sum(axis=1), atol=1e-8 * truth.sum())
-    np.testing.assert_allclose(got.sum(axis=0), truth.sum(axis=0), atol=1e-8 * truth.sum())
-    assert ((noisy - got) * (truth - got) / sigma**2).sum() < 1e-4
-    # Projections change nothing when repeated, and a feasible table is its own.
-    np.testing.assert_allclose(project_onto_margins(truth, sigma, truth.sum(axis=1), truth.sum(axis=0)), truth, atol=1e-6)
-
-
-def test_projection_refuses_margins_of_another_table():
-    table = np.ones((2, 3))
-    with pytest.raises(MessageError, match="2 and 3 margins"):
-        project_onto_margins(table, 1.0, np.array([3.0, 3.0]), np.array([3.0, 3.0]))
-    with pytest.raises(MessageError, match="equal sums"):
-        project_onto_margins(table, 1.0, np.array([3.0, 3.0]), np.array([2.0, 2.0, 3.0]))
-    with pytest.raises(MessageError, match="non-negative"):
-        project_onto_margins(table, 1.0, np.array([7.0, -1.0]), np.array([2.0, 2.0, 2.0]))
 
 
 @pytest.mark.parametrize("spread", [0.0, 300.0])

@@ -2,12 +2,16 @@
 
 Kernels compile lazily, are cached on disk, release the GIL, follow NumPy's error model (no exceptions on division) and
 keep IEEE semantics (no fastmath) unless one asks for it. Where no cache location is writable, as for read-only
-installations in containers, the same kernel runs uncached. The threading layer is never set here: it belongs to the
-program that embeds us. Under the ``omp`` layer a forked child must not run parallel kernels: start processes by spawn.
+installations in containers, the same kernel runs uncached; VERTIMRF_JIT_CACHE=0 asks for that (NUMBA_CACHE_DIR moves the
+cache). The threading layer is never set here: it belongs to the program that embeds us.
+
+Under the ``omp`` layer a forked child of a process that has run a parallel kernel is ended by the OpenMP runtime at its first
+parallel kernel, without a word that Python could catch. :func:`threads`, which all roles run in, refuses before that.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +26,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda f: kernel(f, **options)
     options = {"nogil": True, "error_model": "numpy", **options}
+    if os.environ.get("VERTIMRF_JIT_CACHE") == "0":
+        return numba.njit(**options)(function)
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function": no candidate location is writable
@@ -31,6 +37,22 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 def parallel_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a kernel whose ``prange`` loops run on Numba's threads; bare or with further options."""
     return kernel(function, parallel=True, **options)
+
+
+# The threading layer that the parent of a forked process was running, if it was.
+_forked_from: str | None = None
+
+
+def _remember_fork() -> None:
+    global _forked_from
+    try:
+        _forked_from = numba.threading_layer()
+    except ValueError:  # no parallel kernel has run yet
+        return
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_remember_fork)
 
 
 @contextmanager
@@ -43,7 +65,13 @@ def threads(num_threads: int | None) -> Iterator[None]:
 
     Raises:
         ValueError: ``num_threads`` is less than 1.
+        RuntimeError: this process was forked where parallel kernels would end it.
     """
+    if _forked_from == "omp":
+        raise RuntimeError(
+            "This process was forked from one that had run compiled kernels, and OpenMP would end it: start processes by spawn "
+            "or forkserver, or set NUMBA_THREADING_LAYER=workqueue."
+        )
     if num_threads is None:
         yield
         return

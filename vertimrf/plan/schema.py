@@ -18,6 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import tomli_w
+
 from ..errors import SchemaError
 from ..files.atomic import write_text
 
@@ -447,16 +449,8 @@ class Schema:
 
     def to_toml(self) -> str:
         """The schema as TOML text."""
-        lines = []
-        if not self.public:
-            lines += ["# Inferred from data: for trials, not private.", "public = false", ""]
-        for party, _ in self.parties:
-            lines += ["[[party]]", f"name = {toml_value(party)}", ""]
-            for attribute in self.part(party):
-                lines.append("[[party.attribute]]")
-                lines += [f"{key} = {toml_value(value)}" for key, value in attribute.to_json().items()]
-                lines.append("")
-        return "\n".join(lines)
+        text = tomli_w.dumps({key: value for key, value in self.to_json().items() if key != "public" or not value})
+        return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -474,25 +468,3 @@ def as_list(value: Any, what: str) -> list[Any]:
         found = "missing" if value is None else repr(value)
         raise SchemaError(f"{what} is {found}; write a non-empty list of sections.")
     return value
-
-
-def toml_value(value: Any) -> str:
-    """A TOML literal of a text, number, truth value or list; long lists break over lines."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # A JSON string is a TOML basic string, except for DEL and for surrogate pairs, which ensure_ascii would write.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list):
-        items = [toml_value(item) for item in value]
-        flat = f"[{', '.join(items)}]"
-        if len(flat) <= 110:
-            return flat
-        lines, line = [], "   "
-        for item in items:
-            if len(line) + len(item) > 110:
-                lines.append(line)
-                line = "   "
-            line += f" {item},"
-        return "[\n" + "\n".join([*lines, line]) + "\n]"
-    return repr(value)

@@ -189,9 +189,9 @@ Composed = tuple[float, int, list[Floats], list[float]]
 def _composed(events: Sequence[Event]) -> list[Composed]:
     """Composed loss distributions of every prefix of the events, a record added and a record removed.
 
-    dp-accounting composes the same distributions pair by pair; its truncation bounds suit a few thousand compositions on
-    coarse grids, not millions of keys on fine ones. One Fourier transform per event does it in a tenth of the time; a test
-    holds both together.
+    dp-accounting composes the same distributions pair by pair. One Fourier transform per event gives the whole ledger, prefix by
+    prefix, in a third of the time (``benchmarks/bench_accountant.py``), which a calibration asks for a dozen times; a test holds
+    both together.
 
     Returns:
         Per direction: grid step, index of the lowest loss, masses after each event, infinite-loss mass after each event.

@@ -14,11 +14,7 @@ from ..kernels.jit import threads
 from ..model.measurement import Measurement
 from .parameters import SketchPlan
 
-__all__ = ["Side", "estimate_pair", "predicted_errors", "project_onto_margins", "r_score"]
-
-
-# Of 400 random tables up to 41 x 41 all were done long before.
-MOST_NEWTON_STEPS = 200
+__all__ = ["Side", "estimate_pair", "predicted_errors", "r_score"]
 
 # Keys times cells that are worth a thread of their own: a millisecond or two. Waking a thread on a busy machine takes longer.
 THREAD_WORK = 1 << 21
@@ -168,73 +164,6 @@ def predicted_errors(
         left, right, *sigmas, float(total), float(keys), float(plan.phantoms), level_log_cdf(plan)
     )
     return out
-
-
-def project_onto_margins(
-    values: npt.NDArray[np.float64],
-    sigma: float | npt.NDArray[np.float64],
-    rows: npt.NDArray[np.float64],
-    columns: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """The non-negative table with given margins that is nearest in weighted least squares (semi-smooth Newton on the dual).
-
-    The table is max(0, values + sigma^2 (alpha_i + beta_j)); the multipliers that meet the margins maximise a concave function,
-    quadratic on the pieces between which cells change sign, so that Newton's steps end on the exact solution.
-
-    Args:
-        values: estimated counts [shape=(u, w)]; ``sigma``: their standard errors, one number or of that shape.
-        rows, columns: margins, non-negative and with equal sums [shape=(u,) and (w,)].
-
-    Returns:
-        [shape=(u, w), float64]
-
-    Raises:
-        MessageError: margins that are all zero, negative, or of different sums; margins or errors of another shape than the
-            values; or no convergence.
-    """
-    u, w = values.shape
-    if rows.shape != (u,) or columns.shape != (w,) or np.shape(sigma) not in ((), (u, w)):
-        raise MessageError(f"A table of {u} x {w} counts needs {u} and {w} margins, and one error or one per cell.")
-    if min(rows.min(), columns.min()) < 0 or not rows.sum() > 0 or not np.isclose(rows.sum(), columns.sum()):
-        raise MessageError("Margins must be non-negative, have equal sums and not be all zero; clip and rescale them first.")
-    # In units of the largest error and of the total, so that one tolerance fits all tables.
-    total, most = float(rows.sum()), float(np.max(sigma))
-    weight = np.broadcast_to((np.asarray(sigma, np.float64) / most) ** 2, (u, w))
-    start, target = values / total, np.concatenate([rows / total, columns / columns.sum()])
-    dual = np.zeros(u + w)
-
-    def table_at(dual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        out: npt.NDArray[np.float64] = np.maximum(start + weight * (dual[:u, None] + dual[u:]), 0.0)
-        return out
-
-    def objective(dual: npt.NDArray[np.float64], table: npt.NDArray[np.float64]) -> float:
-        return float(target @ dual - 0.5 * (table**2 / weight).sum())
-
-    table = table_at(dual)
-    height = objective(dual, table)
-    for _ in range(MOST_NEWTON_STEPS):
-        missing = target - np.concatenate([table.sum(axis=1), table.sum(axis=0)])
-        if np.abs(missing).max() < 1e-12:
-            return table * total
-        active = np.where(table > 0, weight, 0.0)
-        hessian = np.zeros((u + w, u + w))
-        hessian[:u, u:], hessian[u:, :u] = active, active.T
-        np.fill_diagonal(hessian, np.concatenate([active.sum(axis=1), active.sum(axis=0)]))
-        # Multipliers may move against each other, and those of a row of zeros at will: a small ridge settles them.
-        hessian[np.diag_indices(u + w)] += 1e-10 * weight.max() + 1e-3 * min(float(np.abs(missing).max()), 1e-3)
-        step = np.linalg.solve(hessian, missing)
-        slope, length = float(missing @ step), 1.0
-        while True:
-            trial = dual + length * step
-            table = table_at(trial)
-            reached = objective(trial, table)
-            if reached >= height + 1e-4 * length * slope or length < 1e-10:
-                break
-            length *= 0.5
-        dual, height = trial, reached
-    if np.abs(missing).max() > 1e-7:
-        raise MessageError("The table could not be fitted to its margins; its standard errors differ too much.")
-    return table * total
 
 
 def r_score(measurement: Measurement, expected: npt.NDArray[np.float64]) -> float:

@@ -330,7 +330,7 @@ def run(data: Path, quick: bool) -> list[Line]:
     if loss is not None and theirs is not None:
         line(f"mbi: loss after {iterations} iterations", loss, "", None)
         # Steps that go for the loss alone, as mbi's do.
-        exact = {"entropy": 10.0, "gain": 0.0}
+        exact = {"proximal_weight": 10.0, "min_improvement": 0.0}
         for steps in range(1, 40):
             model = fit(sizes, problem.measurements, problem.total, **exact, steps=steps)
             if model.loss <= loss:

@@ -225,17 +225,7 @@ def test_one_record_and_attributes_of_one_value():
     assert single.sigma.tolist() == [0.5]
     assert np.all(np.abs(triple.counts - table) < 4 * triple.sigma)
     assert np.all(triple.counts >= 0)
-    assert estimate(plan, table, levels, [(2,)], total_sigma=7.0)[0].sigma.tolist() == [7.0]
     assert published_estimates(plan, (), [], [], [], 1.0) == []
-
-
-def test_the_error_of_the_total_enters_every_cell():
-    table = np.array([[300, 100], [50, 70]])
-    plan = SharedKeyPlan(40, 0, 20, 500, table.shape)
-    levels = simulate(np.random.default_rng(3), table, plan)
-    known, unsure = (estimate(plan, table, levels, [(0, 1)], total_sigma=s)[0] for s in (0.0, 30.0))
-    np.testing.assert_allclose(unsure.sigma**2, known.sigma**2 + 900)
-    np.testing.assert_array_equal(unsure.counts, known.counts)
 
 
 def test_threads_and_the_company_of_other_marginals_change_nothing():

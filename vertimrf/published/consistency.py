@@ -19,48 +19,13 @@ import numpy.typing as npt
 from ..errors import ModelError
 from ..model.measurement import Measurement
 
-__all__ = ["enforce", "enforce_all"]
+__all__ = ["enforce"]
 
 Floats = npt.NDArray[np.float64]
 Axes = tuple[int, ...]
 
 
 def enforce(
-    values: Floats, margins: Mapping[Axes, Floats], total: float, tolerance: float = 1e-6, sweeps: int = 1000
-) -> tuple[Floats, dict[Axes, Floats]]:
-    """Make one estimated table and the local models' margins of it agree.
-
-    Margins may have any number of attributes and overlap, such as two attributes of one party and each alone.
-
-    Args:
-        values: estimated counts, any number of axes; negative ones count as 0, and a table of nothing else as even.
-        margins: per strictly increasing tuple of axes, the local model's counts over them [shape of those axes].
-        total: number of records to scale the results to.
-        tolerance: share of the records, summed over a margin's cells, that may be left inconsistent.
-        sweeps: most repetitions of both steps over all margins.
-
-    Returns:
-        The table and the margins, all non-negative; the table has sum ``total``, and the margins are its own up to
-        ``tolerance``, unless the sweeps ran out.
-
-    Raises:
-        ModelError: margins of other shapes or axes, not finite, or without a count above zero; a total that is not above 0.
-    """
-    _check_total(total)
-    table = _Table(_distribution(values, "The table", empty_is_even=True), tuple(range(values.ndim)), (None,) * values.ndim)
-    local = {}
-    for axes, counts in margins.items():
-        expected = tuple(values.shape[axis] for axis in axes if 0 <= axis < values.ndim)
-        if not axes or any(b <= a for a, b in itertools.pairwise(axes)) or len(expected) < len(axes):
-            raise ModelError(f"A margin's axes {axes} must be strictly increasing axes of a table that has {values.ndim}.")
-        if counts.shape != expected:
-            raise ModelError(f"The margin over axes {axes} has shape {counts.shape}, the table's is {expected}.")
-        local[axes] = _distribution(counts, f"The margin over axes {axes}")
-    _reconcile([table], local, tolerance, sweeps)
-    return table.shares * total, {axes: shares * total for axes, shares in local.items()}
-
-
-def enforce_all(
     measurements: Sequence[Measurement],
     margins: Mapping[Axes, Floats],
     total: float,
@@ -77,14 +42,17 @@ def enforce_all(
         measurements: cross-party marginals.
         margins: per strictly increasing tuple of attributes, the local model's counts of their values, unbinned. Those
             that no measurement contains are left alone.
-        total, tolerance, sweeps: as in :func:`enforce`.
+        total: number of records to scale the results to.
+        tolerance: share of the records, summed over a margin's cells, that may be left inconsistent.
+        sweeps: most repetitions of both steps over all margins.
 
     Returns:
-        The measurements with new values, in the same order. Their standard errors are those before: what the margins lend
-        them, and how it makes them depend on each other, is not in them.
+        The measurements with new counts, non-negative and of sum ``total``, in the same order. Their standard errors are those
+        before: what the margins lend them, and how it makes them depend on each other, is not in them.
 
     Raises:
-        ModelError: as :func:`enforce`; a margin whose size does not fit a measurement's.
+        ModelError: margins that are not finite, without a count above zero, out of order, or whose size does not fit a
+            measurement's; a total that is not above 0.
     """
     _check_total(total)
     local = {}

@@ -45,7 +45,6 @@ def published_estimates(
     levels: Sequence[npt.NDArray[np.uint8]],
     marginals: Sequence[tuple[int, ...]],
     total: float,
-    total_sigma: float = 0.0,
 ) -> list[Measurement]:
     """Every cell of the wanted marginals: total less the union of the other values' records; at least 0.
 
@@ -55,11 +54,11 @@ def published_estimates(
         bins: per sketched attribute, the map code -> published value [shape=(size,)], or None.
         levels: per sketched attribute, its levels [shape=(values, keys), uint8].
         marginals: attributes of each marginal, by schema index, strictly increasing; one or more.
-        total: estimated number of records; ``total_sigma``: its standard error, which enters every cell's.
+        total: estimated number of records.
 
     Returns:
         One measurement per marginal, values and errors per cell. A marginal of attributes that have one value each
-        has no other values to count: its cell is the total, and its error that of the total, at least half a record.
+        has no other values to count: its cell is the total, and its error half a record.
 
     Raises:
         MessageError: tables of other shapes or dtypes, or levels outside floor .. ceiling.
@@ -73,7 +72,7 @@ def published_estimates(
     joined, sizes = _joined(plan, attributes, bins, levels)
     worth = 1 + plan.keys * sum(map(len, marginals)) // THREAD_WORK
     with threads(min(numba.get_num_threads(), worth)):
-        values, sigma, ends = estimate_cells(plan, joined, sizes, [[row[a] for a in m] for m in marginals], total, total_sigma)
+        values, sigma, ends = estimate_cells(plan, joined, sizes, [[row[a] for a in m] for m in marginals], total)
     out = []
     for marginal, begin, end in zip(marginals, [0, *ends], ends, strict=False):
         shape = [sizes[row[a]] for a in marginal]
@@ -87,7 +86,6 @@ def estimate_cells(
     sizes: Sequence[int],
     marginals: Sequence[Sequence[int]],
     total: float,
-    total_sigma: float,
 ) -> tuple[Floats, Floats, list[int]]:
     """Counts and standard errors of all cells of all marginals, one after another, and where each marginal ends.
 
@@ -96,7 +94,7 @@ def estimate_cells(
         levels: of all attributes, one after another [shape=(all values, keys), uint8].
         sizes: values of each attribute.
         marginals: attributes of each, by their place in ``sizes``.
-        total, total_sigma: as in :func:`published_estimates`.
+        total: as in :func:`published_estimates`.
     """
     if not marginals:
         return np.empty(0), np.empty(0), []
@@ -122,10 +120,10 @@ def estimate_cells(
     )
     items, errors = _invert(plan, shares)
     values = np.maximum(total + plan.phantoms * others - items, 0.0)
-    sigma = np.sqrt(errors**2 + total_sigma**2) if total_sigma else errors
+    sigma = errors
     if not counted.all():
         alone = others == 0
-        values[alone], sigma[alone] = max(total, 0.0), max(total_sigma, 0.5)
+        values[alone], sigma[alone] = max(total, 0.0), 0.5
     return values, sigma, ends.tolist()
 
 

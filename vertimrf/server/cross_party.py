@@ -18,7 +18,7 @@ from ..options import RunOptions
 from ..plan.plan import Plan
 from ..plan.schedule import Group, Schedule, crossing
 from ..plan.schema import Schema
-from ..published.consistency import enforce_all
+from ..published.consistency import enforce
 from ..published.randomised_response import count_marginal
 from ..published.reduction import hisrec, unisam
 from ..published.shared_keys_estimate import published_estimates
@@ -121,7 +121,7 @@ def reduced_marginals(
     out = list(crossing)
     margins = {a: initial.marginal((a,)) for m in out for a in m.attributes}
     if out and options.consistency:
-        out = enforce_all(out, {(a,): counts for a, counts in margins.items()}, total)
+        out = enforce(out, {(a,): counts for a, counts in margins.items()}, total)
     match options.reduction:
         case "hisrec":
             return [hisrec(m, margins) for m in out]

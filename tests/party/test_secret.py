@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import stat
@@ -9,49 +11,49 @@ import sys
 
 import pytest
 
-from vertimrf.errors import MessageError
-from vertimrf.party.secret import Offer, OfferKey, Secret, derive, open_envelope, seal
+from vertimrf.errors import MessageError, PlanError
+from vertimrf.keys import KeyRing, PrivateKey
+from vertimrf.party.secret import Secret, derive, open_envelope, seal_secret
+
+PLAN = hashlib.sha256(b"a plan").digest()
 
 
 @pytest.fixture(scope="module")
-def keys():
-    return [OfferKey.new(name) for name in ("airline", "weather", "register")]
+def ring():
+    return KeyRing.new(("airline", "weather", "register"))
 
 
-def test_three_parties_agree_through_public_files(keys, tmp_path):
-    offers = []
-    for key in keys:
-        (tmp_path / key.party).write_text(json.dumps(key.offer.to_json()))
-        offers.append(Offer.load(tmp_path / key.party))
+def test_three_parties_agree_through_a_public_file(ring):
     drawn = Secret.new()
-    envelopes = json.loads(json.dumps(seal(drawn, keys[0], offers)))
-    for key in keys[1:]:
-        opened = open_envelope(envelopes, key)
-        assert opened == drawn
+    envelopes = json.loads(json.dumps(seal_secret(drawn, PLAN, ring.public, ring.parties["airline"])))
+    for name in ("weather", "register"):
+        sender, opened = open_envelope(envelopes, PLAN, ring.public, ring.parties[name])
+        assert (sender, opened) == ("airline", drawn)
         assert opened.fingerprint == drawn.fingerprint
 
 
-def test_the_server_learns_nothing_from_what_it_relays(keys):
+def test_the_server_learns_nothing_from_what_it_relays(ring):
     drawn = Secret.new()
-    public = json.dumps(seal(drawn, keys[0], [key.offer for key in keys]))
-    import base64
-
+    sealed = seal_secret(drawn, PLAN, ring.public, ring.parties["airline"])
+    public = json.dumps(sealed) + "".join(map(str, map(base64.b64decode, sealed["envelopes"].values())))
     assert base64.b64encode(drawn.value).decode() not in public
+    assert str(drawn.value)[2:-1] not in public
     assert drawn.value.hex() not in public
     assert drawn.value.hex() not in repr(drawn)
-    assert keys[0].value.hex() not in repr(keys[0])
-    assert re.fullmatch("[0-9a-f]{4}(-[0-9a-f]{4}){3}", drawn.fingerprint)
+    assert re.fullmatch("[0-9A-Z]{4}(-[0-9A-Z]{4}){6}", drawn.fingerprint)
+    for text in sealed["envelopes"].values():
+        with pytest.raises(MessageError):
+            open_envelope({"kind": "envelopes", "envelopes": {None: text}}, PLAN, ring.public, ring.server)
+    with pytest.raises(MessageError, match="server's key"):
+        seal_secret(drawn, PLAN, ring.public, ring.server)
 
 
-def test_files_are_for_their_owner_alone(keys, tmp_path):
+def test_a_secret_file_is_for_its_owner_alone(tmp_path):
     drawn = Secret.new()
     drawn.save(tmp_path / "secret")
-    keys[0].save(tmp_path / "key")
     assert Secret.load(tmp_path / "secret") == drawn
-    assert OfferKey.load(tmp_path / "key") == keys[0]
     if sys.platform != "win32":
-        for name in ("secret", "key"):
-            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+        assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
 
 
 def test_derived_keys_differ_by_everything_that_they_depend_on():
@@ -67,47 +69,21 @@ def test_derived_keys_differ_by_everything_that_they_depend_on():
     assert len(base) == 32
 
 
-def test_altered_or_foreign_envelopes_are_refused(keys):
-    envelopes = seal(Secret.new(), keys[0], [key.offer for key in keys[:2]])
-    stranger = OfferKey.new("weather")
-    with pytest.raises(MessageError, match="altered, or sealed for another offer"):
-        open_envelope(envelopes, stranger)
-    with pytest.raises(MessageError, match="no envelope for 'register'"):
-        open_envelope(envelopes, keys[2])
-    text = envelopes["envelopes"]["weather"]
-    flipped = text[:20] + ("A" if text[20] != "A" else "B") + text[21:]
-    with pytest.raises(MessageError, match="altered"):
-        open_envelope({**envelopes, "envelopes": {"weather": flipped}}, keys[1])
-    with pytest.raises(MessageError, match="no envelopes"):
-        open_envelope([], keys[1])
-    with pytest.raises(MessageError, match="bear one name"):
-        seal(Secret.new(), keys[0], [keys[1].offer, keys[1].offer])
-    with pytest.raises(MessageError, match="name 'airline' with another key"):
-        seal(Secret.new(), keys[0], [OfferKey.new("airline").offer, keys[1].offer])
-
-
-@pytest.mark.parametrize("public", [bytes(32), b"short"])
-def test_unusable_public_keys_are_refused(keys, public):
-    with pytest.raises(MessageError, match="not a usable public key"):
-        seal(Secret.new(), keys[0], [Offer("weather", public)])
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('{"kind": "offer key", "party": "x", "value": "AAAA"}', "3 bytes, not 32"),
-        ('{"kind": "offer key", "party": "", "value": "AAAA"}', "needs a name"),
-        ('{"kind": "offer key", "party": 7, "value": "AAAA"}', "needs a name, not 7"),
-        ('{"kind": "offer key", "value": "AAAA"}', "incomplete"),
-    ],
-)
-def test_bad_key_files_are_one_sentence(tmp_path, content, said):
-    (tmp_path / "key").write_text(content)
-    with pytest.raises(MessageError, match=said):
-        OfferKey.load(tmp_path / "key")
-    (tmp_path / "offer").write_text(content.replace("offer key", "offer").replace("value", "public"))
-    with pytest.raises(MessageError, match=said.replace("3 bytes, not 32", "not a usable public key")):
-        Offer.load(tmp_path / "offer")
+def test_altered_or_foreign_envelopes_are_refused(ring):
+    sealed = seal_secret(Secret.new(), PLAN, ring.public, ring.parties["airline"])
+    stranger = PrivateKey.new("weather")
+    with pytest.raises(PlanError, match="another key for 'weather'"):
+        open_envelope(sealed, PLAN, ring.public, stranger)
+    with pytest.raises(MessageError, match="no envelope for 'airline'"):
+        open_envelope(sealed, PLAN, ring.public, ring.parties["airline"])
+    text = sealed["envelopes"]["weather"]
+    flipped = text[:-9] + ("A" if text[-9] != "A" else "B") + text[-8:]
+    for envelope, said in ((flipped, "altered"), (sealed["envelopes"]["register"], "is for 'register'"), ("%", "base64")):
+        with pytest.raises(MessageError, match=said):
+            open_envelope({"kind": "envelopes", "envelopes": {"weather": envelope}}, PLAN, ring.public, ring.parties["weather"])
+    for nothing in ([], {}, {"kind": "envelopes"}, {"kind": "envelopes", "envelopes": []}):
+        with pytest.raises(MessageError, match="no envelopes"):
+            open_envelope(nothing, PLAN, ring.public, ring.parties["weather"])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +91,7 @@ def test_bad_key_files_are_one_sentence(tmp_path, content, said):
     [
         ("{", "not valid JSON"),
         ("[]", "no secret"),
-        ('{"kind": "offer", "party": "x", "public": ""}', "no secret"),
+        ('{"kind": "party offer", "party": "x", "public": ""}', "no secret"),
         ('{"kind": "secret"}', "incomplete"),
         ('{"kind": "secret", "value": "%%%"}', "base64"),
         ('{"kind": "secret", "value": 5}', "base64"),

@@ -8,9 +8,10 @@ import json
 import pytest
 
 from vertimrf.errors import PrivacyError
+from vertimrf.files.canonical import json_digest
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry, _digest
+from vertimrf.privacy.ledger import Ledger, LedgerEntry
 
 ENTRIES = (
     LedgerEntry(GaussianEvent(40.0), "clinic", "record count", "discrete Gaussian, sigma 40.0"),
@@ -72,7 +73,7 @@ def test_an_edited_ledger_is_refused(ledger, edit):
 def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change):
     body = {key: value for key, value in ledger.to_json().items() if key != "digest"} | change
     with pytest.raises(PrivacyError, match=r"malformed|no ledger entry"):
-        Ledger.from_json(body | {"digest": _digest(body)})
+        Ledger.from_json(body | {"digest": json_digest(body).hex()})
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"epsilon": 1}, {"entries": []}])

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, written beside their place and then renamed; and JSON read back."""
+"""Files that are whole or not there, written beside their place and then renamed; and files read back, up to a size."""
 
 from __future__ import annotations
 
@@ -12,19 +12,29 @@ from typing import Any
 
 from ..errors import VertiMRFError
 
-__all__ = ["read_json", "replacing", "write_bytes", "write_text"]
+__all__ = ["MOST_JSON", "MOST_KEY", "read_bytes", "read_json", "replacing", "write_bytes", "write_text"]
+
+# Largest files that are read, bytes: keys, offers, secrets and envelopes; plans, schemas, follow-ups and reports, which
+# list values and bins. A file that somebody else sent must not fill the memory of who looks at it.
+MOST_KEY = 1 << 20
+MOST_JSON = 1 << 26
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
     """Give a path to write to, in the same folder, that replaces ``path`` when the block ends without an error.
+
+    Args:
+        path: the file to be.
+        private: whether it is for its owner alone: it is so from the moment it exists, so that nobody can have opened it
+            before.
 
     Raises:
         OSError: the folder is missing or not writable; nothing is left behind.
     """
     target = Path(path)
     draft = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
-    draft.touch(exist_ok=False)
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
     try:
         yield draft
         draft.replace(target)
@@ -43,24 +53,43 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         draft.write_bytes(data)
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write UTF-8 text to a file, whole or not at all.
+def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False) -> None:
+    """Write UTF-8 text to a file, whole or not at all; ``private`` as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
     """
-    write_bytes(path, text.encode())
+    with replacing(path, private=private) as draft:
+        draft.write_bytes(text.encode())
 
 
-def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError]) -> Any:
+def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int) -> bytes:
+    """Read a file that ought to be, say, a "plan", of at most so many bytes.
+
+    Raises:
+        VertiMRFError: of the kind given: the file cannot be read, or is larger.
+    """
+    try:
+        with open(path, "rb") as file:
+            # Of a file no more than it has, for a read takes the memory that it asks for; a pipe has no size.
+            size = os.fstat(file.fileno()).st_size
+            data = file.read((size or most) + 1) if size <= most else b""
+    except OSError as failure:
+        raise error(f"Cannot read the {what} {path}: {failure.strerror}.") from None
+    if max(size, len(data)) > most:
+        raise error(f"{path} has more than {most:,} bytes, more than any {what} that this library reads; ask who sent it.")
+    return data
+
+
+def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MOST_JSON) -> Any:
     """Read a JSON file that ought to be, say, a "plan".
 
     Raises:
-        VertiMRFError: of the kind given: the file cannot be read, or is not JSON.
+        VertiMRFError: of the kind given: the file cannot be read, is larger than ``most`` bytes, or is not JSON.
     """
     try:
-        return json.loads(Path(path).read_text())
-    except OSError as failure:
-        raise error(f"Cannot read the {what} {path}: {failure.strerror}.") from None
+        return json.loads(read_bytes(path, what, error, most))
+    except VertiMRFError:
+        raise
     except (ValueError, RecursionError):
         raise error(f"{path} is not a {what}: it is not valid JSON.") from None

@@ -1,36 +1,31 @@
 """The parties' shared secret, which the server must not know (VertiMRF, section 4.3).
 
-Any number of parties agree on it through files that the server may relay: every party publishes an offer (an X25519 public
-key); the first party draws the secret and seals it for each other party. The server follows the protocol but is curious, so
-the exchange is protected against reading, not against a relay that swaps offers: parties compare the fingerprint by phone.
+One party draws it and seals it for every other party whose key stands in the plan. Anybody may relay the envelopes, the server
+too: they open for nobody else, under no other plan, and only if a party of the plan sealed them. All of that rests on the
+plan's keys being the right ones, which is what comparing the plan's fingerprint is for.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
-import os
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ..errors import MessageError
-from ..files.atomic import read_json, replacing
+from ..files.atomic import write_text
 from ..files.canonical import fingerprint
+from ..keys import PrivateKey, PublicKeys, open_sealed, read_base64, read_kind, seal, to_base64
 
-__all__ = ["Offer", "OfferKey", "Secret", "derive", "open_envelope", "seal"]
+__all__ = ["Secret", "derive", "open_envelope", "seal_secret"]
 
 SIZE = 32
+KIND = "secret"
 
 
 @dataclass(frozen=True)
@@ -54,15 +49,12 @@ class Secret:
 
     @property
     def fingerprint(self) -> str:
-        """Four groups of four hexadecimal digits that parties compare by phone; they tell nothing useful about the secret.
-
-        64 bits: whoever swaps offers on the way would have to try as many secrets to find a second one that passes.
-        """
+        """By which parties can tell that they hold one secret; it tells nothing useful about it."""
         return fingerprint(hashlib.sha256(b"vertimrf fingerprint" + self.value).digest())
 
     def save(self, path: str | Path) -> None:
         """Write the secret, readable by its owner alone."""
-        _write_private(path, {"kind": "secret", "value": _text(self.value)})
+        write_text(path, json.dumps({"kind": KIND, "value": to_base64(self.value)}) + "\n", private=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Secret:
@@ -71,133 +63,55 @@ class Secret:
         Raises:
             MessageError: missing, or not a secret.
         """
-        return cls(_bytes(_read(path, "secret"), "value", path))
+        return cls(read_base64(read_kind(path, KIND, (KIND,), ("value",)), "value", path))
 
 
-@dataclass(frozen=True)
-class OfferKey:
-    """A party's private half of the agreement; it stays with the party.
-
-    Attributes:
-        party: the party's name.
-        value: X25519 private key [32 bytes].
-    """
-
-    party: str
-    value: bytes = field(repr=False)
-
-    def __post_init__(self) -> None:
-        _check_party(self.party)
-        if len(self.value) != SIZE:
-            raise MessageError(f"The offer key of {self.party!r} has {len(self.value)} bytes, not {SIZE}.")
-
-    @classmethod
-    def new(cls, party: str) -> OfferKey:
-        """A fresh key from the operating system."""
-        return cls(party, X25519PrivateKey.generate().private_bytes_raw())
-
-    @property
-    def offer(self) -> Offer:
-        """The public half."""
-        return Offer(self.party, X25519PrivateKey.from_private_bytes(self.value).public_key().public_bytes_raw())
-
-    def save(self, path: str | Path) -> None:
-        """Write the key, readable by its owner alone."""
-        _write_private(path, {"kind": "offer key", "party": self.party, "value": _text(self.value)})
-
-    @classmethod
-    def load(cls, path: str | Path) -> OfferKey:
-        """Read a key file.
-
-        Raises:
-            MessageError: missing, or not an offer key.
-        """
-        data = _read(path, "offer key")
-        return cls(data["party"], _bytes(data, "value", path))
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What a party publishes.
-
-    Attributes:
-        party: the party's name.
-        public: X25519 public key [32 bytes].
-    """
-
-    party: str
-    public: bytes
-
-    def __post_init__(self) -> None:
-        _check_party(self.party)
-        if len(self.public) != SIZE:
-            raise MessageError(f"The offer of {self.party!r} is not a usable public key: it has {len(self.public)} bytes.")
-
-    def to_json(self) -> dict[str, str]:
-        """JSON-able form."""
-        return {"kind": "offer", "party": self.party, "public": _text(self.public)}
-
-    @classmethod
-    def load(cls, path: str | Path) -> Offer:
-        """Read an offer file.
-
-        Raises:
-            MessageError: missing, or not an offer.
-        """
-        data = _read(path, "offer")
-        return cls(data["party"], _bytes(data, "public", path))
-
-
-def seal(secret: Secret, key: OfferKey, offers: Sequence[Offer]) -> dict[str, Any]:
-    """Seal the secret for every other party.
+def seal_secret(secret: Secret, plan: bytes, keys: PublicKeys, key: PrivateKey) -> dict[str, Any]:
+    """Seal the secret for every other party of a plan.
 
     Args:
         secret: drawn by this party.
+        plan: the plan's digest.
+        keys: the plan's public keys.
         key: this party's private key.
-        offers: all parties' offers, this one's among them or not.
 
     Returns:
         Public envelopes, JSON-able.
 
     Raises:
-        MessageError: two offers of one party, or another party's offer under this one's name.
+        MessageError: the key is the server's.
+        PlanError: the plan does not have this party's key.
     """
-    names = [offer.party for offer in offers]
-    if len(set(names)) < len(names):
-        raise MessageError(f"Two offers bear one name ({', '.join(sorted(names))}); each party gives one.")
-    if any(offer.party == key.party and offer != key.offer for offer in offers):
-        raise MessageError(f"An offer bears the name {key.party!r} with another key; make offer and key file together.")
-    envelopes = {}
-    for offer in offers:
-        if offer.party != key.party:
-            nonce = os.urandom(12)
-            cipher = ChaCha20Poly1305(_pair_key(key, offer))
-            envelopes[offer.party] = _text(nonce + cipher.encrypt(nonce, secret.value, offer.party.encode()))
-    return {"kind": "envelopes", "from": key.offer.to_json(), "envelopes": envelopes}
+    others = [str(offer.party) for offer in keys.parties if offer.party != key.party]
+    return {
+        "kind": "envelopes",
+        "envelopes": {name: to_base64(seal(secret.value, KIND, plan, keys, key, name)) for name in others},
+    }
 
 
-def open_envelope(data: Any, key: OfferKey) -> Secret:
+def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> tuple[str, Secret]:
     """Open this party's envelope.
 
     Args:
-        data: what :func:`seal` returned, read back.
+        data: what :func:`seal_secret` returned, read back.
+        plan: the plan's digest.
+        keys: the plan's public keys.
         key: this party's private key.
 
+    Returns:
+        Which party sealed it, which is proved, and the secret.
+
     Raises:
-        MessageError: no envelope for this party, or one that was altered or sealed for another key.
+        MessageError: no envelope for this party, or one of another plan, or not as a party of this plan sealed it.
+        PlanError: the plan does not have this party's key.
     """
-    if not isinstance(data, dict) or data.get("kind") != "envelopes":
+    if not isinstance(data, dict) or data.get("kind") != "envelopes" or not isinstance(data.get("envelopes"), dict):
         raise MessageError("These are no envelopes; pass the file that `vertimrf secret seal` wrote.")
-    try:
-        sender = Offer(data["from"]["party"], _bytes(data["from"], "public", "the envelopes"))
-        sealed = _bytes(data["envelopes"], key.party, "the envelopes")
-    except (KeyError, TypeError):
-        raise MessageError(f"There is no envelope for {key.party!r}; give its offer to the party that seals.") from None
-    try:
-        cipher = ChaCha20Poly1305(_pair_key(key, sender))
-        return Secret(cipher.decrypt(sealed[:12], sealed[12:], key.party.encode()))
-    except (InvalidTag, ValueError):
-        raise MessageError(f"The envelope for {key.party!r} was altered, or sealed for another offer.") from None
+    if key.party not in data["envelopes"]:
+        raise MessageError(f"There is no envelope for {key.party!r}: have the secret sealed with the plan at hand.")
+    sealed = read_base64(data["envelopes"], key.party, "The envelopes")
+    sender, value = open_sealed(sealed, KIND, plan, keys, key, f"The envelope for {key.party!r}")
+    return sender, Secret(value)
 
 
 def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
@@ -207,47 +121,3 @@ def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
     """
     info = b"vertimrf " + purpose.encode()
     return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(secret.value)
-
-
-def _check_party(name: Any) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise MessageError(f"A party needs a name, not {name!r}; use the one that the plan gives it.")
-
-
-def _pair_key(key: OfferKey, other: Offer) -> bytes:
-    try:
-        shared = X25519PrivateKey.from_private_bytes(key.value).exchange(X25519PublicKey.from_public_bytes(other.public))
-    except ValueError:
-        raise MessageError(f"The offer of {other.party!r} is not a usable public key.") from None
-    salt = b"".join(sorted([key.offer.public, other.public]))
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=salt, info=b"vertimrf envelope").derive(shared)
-
-
-def _text(value: bytes) -> str:
-    return base64.b64encode(value).decode()
-
-
-def _bytes(data: Any, name: str, where: Any) -> bytes:
-    try:
-        value = base64.b64decode(data[name], validate=True)
-    except (KeyError, TypeError, binascii.Error):
-        if isinstance(data, dict) and name in data:
-            raise MessageError(f"{where}: {name} is not valid base64.") from None
-        raise
-    return value
-
-
-def _read(path: str | Path, kind: str) -> dict[str, Any]:
-    data = read_json(path, kind, MessageError)
-    if not isinstance(data, dict) or data.get("kind") != kind:
-        raise MessageError(f"{path} is no {kind}; `vertimrf inspect` says what it is.")
-    fields = {"secret": ["value"], "offer key": ["value", "party"], "offer": ["public", "party"]}
-    if any(name not in data for name in fields[kind]):
-        raise MessageError(f"{path} is an incomplete {kind}.")
-    return data
-
-
-def _write_private(path: str | Path, data: dict[str, Any]) -> None:
-    with replacing(path) as draft:
-        draft.chmod(0o600)
-        draft.write_text(json.dumps(data) + "\n")

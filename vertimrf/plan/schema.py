@@ -6,7 +6,6 @@ private tables is marked ``public=False``: it serves trials, and no privacy guar
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import math
@@ -21,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import tomli_w
 
 from ..errors import SchemaError
-from ..files.atomic import write_text
+from ..files.atomic import MOST_JSON, read_bytes, write_text
+from ..files.canonical import json_digest
 
 if TYPE_CHECKING:
     pass
@@ -371,8 +371,7 @@ class Schema:
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form, hexadecimal: equal schemas have equal digests."""
-        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return json_digest(self.to_json()).hex()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back, and that a TOML schema file spells out."""
@@ -423,10 +422,8 @@ class Schema:
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            raise SchemaError(f"There is no schema file {path}.") from None
-        except (OSError, UnicodeDecodeError) as error:
+            text = read_bytes(path, "schema", SchemaError, MOST_JSON).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
             raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
         try:
             data = json.loads(text, object_pairs_hook=distinct) if path.suffix == ".json" else tomllib.loads(text)

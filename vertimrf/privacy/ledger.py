@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from ..errors import PrivacyError
+from ..files.canonical import json_digest
 from .accountant import Spent, cumulative
 from .events import Event, GRREvent, event_from_json, event_to_json
 
@@ -119,7 +118,7 @@ class Ledger:
             "private": self.private,
             "reasons": list(self.reasons),
         }
-        return body | {"digest": _digest(body)}
+        return body | {"digest": json_digest(body).hex()}
 
     @classmethod
     def from_json(cls, data: Any) -> Ledger:
@@ -131,7 +130,7 @@ class Ledger:
         if not isinstance(data, dict) or not isinstance(data.get("entries"), list) or not data["entries"]:
             raise PrivacyError("This is no ledger: it has no entries.")
         body = {key: value for key, value in data.items() if key != "digest"}
-        if data.get("digest") != _digest(body):
+        if data.get("digest") != json_digest(body).hex():
             raise PrivacyError("The ledger was edited (its digest does not match); use the file that the run wrote.")
         entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
         try:
@@ -162,6 +161,3 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
     return [line(head), line(["-" * w for w in widths]), *(line(row) for row in rows)]
 
-
-def _digest(body: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

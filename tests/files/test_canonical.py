@@ -1,0 +1,63 @@
+"""Canonical JSON, and fingerprints that people read out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vertimrf.errors import MessageError
+from vertimrf.files.canonical import ALPHABET, canonical, fingerprint, json_digest, same_fingerprint
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5))
+def test_one_content_has_one_text_in_whatever_order_it_was_built(content):
+    turned = dict(reversed(content.items()))
+    assert canonical(turned) == canonical(content)
+    assert canonical(content).isascii()
+    assert json_digest(content) == hashlib.sha256(canonical(content)).digest()
+
+
+def test_the_form_that_digests_of_plans_rest_on():
+    assert canonical({"b": [1, 2.5, None], "a": "ä"}) == b'{"a":"\\u00e4","b":[1,2.5,null]}'
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_a_fingerprint_is_140_bits_of_the_digest(value):
+    text = fingerprint(value)
+    assert re.fullmatch("[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){6}", text)
+    number = 0
+    for letter in text.replace("-", ""):
+        number = 32 * number + ALPHABET.index(letter)
+    assert number == int.from_bytes(value[:18], "big") >> 4
+
+
+@given(st.integers(0, 139))
+def test_every_bit_that_is_read_out_counts(bit):
+    value = bytearray(32)
+    other = bytearray(value)
+    other[bit // 8] ^= 128 >> bit % 8
+    assert fingerprint(bytes(other)) != fingerprint(bytes(value))
+    assert not same_fingerprint(fingerprint(bytes(other)), fingerprint(bytes(value)))
+
+
+def test_people_write_it_as_they_like_and_whole():
+    own = fingerprint(hashlib.sha256(b"some plan").digest())
+    for written in (own, own.lower(), own.replace("-", " "), own.replace("-", ""), f" {own}\n", own.replace("-", "–")):
+        assert same_fingerprint(written, own)
+    for letter, mistaken in (("0", "o"), ("1", "l"), ("1", "I")):
+        assert same_fingerprint(own.replace(letter, mistaken), own)
+    assert not same_fingerprint(fingerprint(os.urandom(32)), own)
+    for part in ("", own[:-1], own[:9], own + "0", "the fingerprint of this plan", own[:-1] + "U"):
+        with pytest.raises(MessageError, match="whole fingerprint"):
+            same_fingerprint(part, own)

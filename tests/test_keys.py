@@ -1,0 +1,202 @@
+"""Keys: who is who, and files that one seals for another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertimrf.errors import MessageError, PlanError, VertiMRFError
+from vertimrf.files import sealed
+from vertimrf.keys import KeyRing, Offer, PrivateKey, PublicKeys, open_sealed, seal
+
+NAMES = ("airline", "weather", "register")
+PLAN = hashlib.sha256(b"a plan").digest()
+RING = KeyRing.new(NAMES)
+KEYS = RING.public
+KIND = "party message"
+
+
+def sealed_by(name, contents=b"levels", to=None, **changes):
+    return seal(contents, **{"kind": KIND, "plan": PLAN, "keys": KEYS, "sender": RING.parties[name], "to": to} | changes)
+
+
+def opened(data, receiver=RING.server, **changes):
+    return open_sealed(data, **{"kind": KIND, "plan": PLAN, "keys": KEYS, "receiver": receiver, "where": "a.file"} | changes)
+
+
+def with_header(data, **changes):
+    """A sealed file under a header of one's own."""
+    header, head = sealed.peek(data, "file")
+    return sealed.head({**header, **changes}) + data[len(head) :]
+
+
+@settings(max_examples=50)
+@given(st.binary(max_size=3000), st.sampled_from(NAMES), st.none() | st.sampled_from(NAMES), st.none() | st.binary(min_size=32))
+def test_what_is_sealed_opens_for_its_receiver_alone(contents, name, to, follow_up):
+    data = sealed_by(name, contents, to, follow_up=follow_up)
+    for key in (*RING.parties.values(), RING.server):
+        if key.party == to:
+            assert opened(data, key, follow_up=follow_up) == (name, contents)
+        else:
+            with pytest.raises(MessageError, match="is for"):
+                opened(data, key, follow_up=follow_up)
+            # Nor with the check of the name out of the way.
+            with pytest.raises(MessageError, match="does not open"):
+                opened(with_header(data, to=key.party), key, follow_up=follow_up)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_file_with_any_byte_changed_is_refused(data):
+    whole = bytearray(SAMPLE)
+    place = data.draw(st.integers(0, len(whole) - 1))
+    whole[place] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(MessageError) as caught:
+        opened(bytes(whole))
+    assert "\n" not in str(caught.value)
+
+
+SAMPLE = sealed_by("airline", bytes(1000))
+
+
+def test_every_part_of_the_context_is_bound():
+    """Each claim is refused by its check; and, were the header changed to agree with the claim, by the key."""
+    data = sealed_by("airline")
+    other = hashlib.sha256(b"another plan").digest()
+    with pytest.raises(MessageError, match="another plan"):
+        opened(data, plan=other)
+    with pytest.raises(MessageError, match="not a party answer"):
+        opened(data, kind="party answer")
+    with pytest.raises(MessageError, match="another follow-up"):
+        opened(data, follow_up=other)
+    for claims, header in (
+        ({"plan": other}, {"plan": other.hex()}),
+        ({"kind": "party answer"}, {"kind": "party answer"}),
+        ({"follow_up": other}, {"follow_up": other.hex()}),
+        ({}, {"from": "weather"}),
+        ({}, {"more": 1}),
+    ):
+        with pytest.raises(MessageError, match="does not open"):
+            opened(with_header(data, **header), **claims)
+    for header, said in (({"from": "nobody"}, "whom the plan does not name"), ({"from": None}, "does not name"),
+                         ({"from": ["airline"]}, "does not name"), ({"ephemeral": "AAAA"}, "ephemeral"),
+                         ({"ephemeral": 7}, "ephemeral"), ({"ephemeral": "A" * 43 + "="}, "ephemeral")):  # fmt: skip
+        with pytest.raises(MessageError, match=said):
+            opened(with_header(data, **header))
+
+
+def test_an_outsider_cannot_write_and_nobody_can_write_for_another():
+    forged = replace(RING.parties["weather"], party="airline")
+    with pytest.raises(PlanError, match="another key for 'airline'"):
+        sealed_by("airline", sender=forged)
+    # With a plan of one's own at hand the file can be made, but the true plan's keys do not open it.
+    for liar in (PrivateKey.new("airline"), forged):
+        own = KeyRing({**RING.parties, "airline": liar, "weather": PrivateKey.new("weather")}, RING.server).public
+        with pytest.raises(MessageError, match="does not open"):
+            opened(sealed_by("airline", keys=own, sender=liar))
+    with pytest.raises(MessageError, match="server's key seals no"):
+        sealed_by("airline", sender=RING.server)
+    with pytest.raises(MessageError, match="no party 'nobody'"):
+        sealed_by("airline", to="nobody")
+
+
+def test_two_files_of_the_same_contents_share_nothing():
+    one, two = (sealed_by("airline", bytes(5000)) for _ in range(2))
+    heads = [sealed.peek(data, "file") for data in (one, two)]
+    assert heads[0][0]["ephemeral"] != heads[1][0]["ephemeral"]
+    assert one[len(heads[0][1]) :] != two[len(heads[1][1]) :]
+    assert set(heads[0][0]) == {"kind", "plan", "from", "to", "ephemeral"}
+    # The sender has thrown the ephemeral key away: its own key does not open what it sent.
+    with pytest.raises(MessageError, match="does not open"):
+        opened(with_header(one, to="airline"), RING.parties["airline"])
+
+
+@pytest.mark.parametrize("party", [*NAMES, None])
+def test_keys_and_offers_survive_their_files(tmp_path, party):
+    key = PrivateKey.new(party)
+    key.save(tmp_path / "key")
+    key.offer.save(tmp_path / "offer")
+    assert PrivateKey.load(tmp_path / "key") == key
+    assert Offer.load(tmp_path / "offer") == key.offer
+    assert key.value.hex() not in repr(key)
+    if sys.platform != "win32":
+        assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+    for load, wrong in ((PrivateKey.load, "offer"), (Offer.load, "key")):
+        with pytest.raises(MessageError, match="inspect"):
+            load(tmp_path / wrong)
+
+
+def test_public_keys_survive_the_plan_file():
+    assert PublicKeys.from_json(json.loads(json.dumps(KEYS.to_json()))) == KEYS
+    for broken in ({}, [], {"parties": [], "server": ""}, {"parties": {"a": "AAAA"}, "server": "AAAA"}, {"parties": {"a": 7}},
+                   {**KEYS.to_json(), "server": "%"}):  # fmt: skip
+        with pytest.raises(PlanError, match="malformed"):
+            PublicKeys.from_json(broken)
+
+
+def test_a_plan_takes_one_offer_of_everyone():
+    offers = [RING.server.offer, *(RING.parties[name].offer for name in reversed(NAMES))]
+    assert PublicKeys.of(offers, NAMES) == KEYS
+    for some, said in (
+        (offers[1:], "of the server is missing"),
+        (offers[:-1], "'airline' is missing"),
+        ([], "'airline' and of 'weather' and of 'register' and of the server is missing"),
+        ([*offers, PrivateKey.new(None).offer], "two offers of the server"),
+        ([*offers, PrivateKey.new("airline").offer], "bear the name 'airline'"),
+        ([*offers, PrivateKey.new("stranger").offer], "'stranger'"),
+        ([replace(offers[0], public=offers[1].public), *offers[1:]], "same key"),
+        ([*offers[:3], replace(offers[3], public=offers[2].public)], "same key"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            PublicKeys.of(some, NAMES)
+
+
+def test_everyone_finds_its_own_key_in_the_plan_or_refuses():
+    for key in (*RING.parties.values(), RING.server):
+        KEYS.check(key)
+        with pytest.raises(PlanError, match="holds another key for"):
+            KEYS.check(PrivateKey.new(key.party))
+    with pytest.raises(PlanError, match="whom the plan does not name"):
+        KEYS.check(PrivateKey.new("stranger"))
+
+
+@pytest.mark.parametrize("public", [bytes(32), bytes([1]) + bytes(31), b"short", b"\xec" + b"\xff" * 30 + b"\x7f"])
+def test_unusable_public_keys_are_refused(public):
+    """Too short, or of small order: every agreement under it would give zero."""
+    with pytest.raises(MessageError, match="not a usable public key"):
+        Offer("weather", public)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"kind": "party key", "party": "x", "value": "AAAA"}', "3 bytes, not 32"),
+        ('{"kind": "server key", "value": "AAAA"}', "3 bytes, not 32"),
+        ('{"kind": "party key", "party": "", "value": "AAAA"}', "needs a name"),
+        ('{"kind": "party key", "party": 7, "value": "AAAA"}', "needs a name, not 7"),
+        ('{"kind": "party key", "party": null, "value": "AAAA"}', "needs a name, not None"),
+        ('{"kind": "party key", "value": "AAAA"}', "incomplete"),
+        ('{"kind": "server key", "value": 7}', "base64"),
+        ('{"kind": ["party key"]}', "inspect"),
+        ("[]", "inspect"),
+        ("{", "not valid JSON"),
+    ],
+)
+def test_bad_key_files_are_one_sentence(tmp_path, content, said):
+    (tmp_path / "key").write_text(content)
+    with pytest.raises(VertiMRFError, match=said) as caught:
+        PrivateKey.load(tmp_path / "key")
+    assert "\n" not in str(caught.value)
+    (tmp_path / "offer").write_text(content.replace("key", "offer").replace("value", "public"))
+    with pytest.raises(VertiMRFError, match=said.replace("3 bytes, not 32", "not a usable public key")):
+        Offer.load(tmp_path / "offer")
+    (tmp_path / "key").write_bytes(bytes(1 << 21))
+    with pytest.raises(MessageError, match="more than any key"):
+        PrivateKey.load(tmp_path / "key")

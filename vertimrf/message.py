@@ -1,4 +1,8 @@
-"""What a party sends to the server: noisy marginals and sketches. Versioned, checksummed, no pickle."""
+"""What a party sends to the server: noisy marginals and sketches. Versioned, checksummed, no pickle.
+
+As a file it is sealed for the server (see :mod:`vertimrf.keys`): noise protects records from whoever does not know the parties'
+secret, and other parties know it. With it, whoever reads a sketch can tell which values each record has.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import MessageError
-from .files import container
+from .files import container, sealed
+from .files.atomic import read_bytes, write_bytes
+from .keys import PrivateKey, called, open_sealed, seal
 from .model.measurement import Measurement
 from .plan.follow_up import FollowUp
 from .plan.plan import LocalPlan, Plan
 from .sketches.parameters import CrossPartyRelease
 
-__all__ = ["Answer", "LocalMarginal", "Message"]
+__all__ = ["Answer", "LocalMarginal", "Message", "largest_message"]
 
 KIND = "party message"
 ANSWER_KIND = "party answer"
+# A message's headers, beside its arrays, are a few hundred bytes a marginal; and of a table's rows, a plan knows the order of
+# magnitude.
+OVERHEAD = 1 << 20
+MARGINAL_HEADER = 512
+RECORDS_OVER_EXPECTED = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +60,7 @@ class Message:
     sketches: tuple[npt.NDArray[np.uint8], ...]
 
     def to_bytes(self, plan: Plan) -> bytes:
-        """The message as sent: sketch levels go as offsets above the plan's floor, two to a byte."""
+        """The message before it is sealed: sketch levels go as offsets above the plan's floor, two to a byte."""
         header: dict[str, Any] = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
@@ -66,18 +77,49 @@ class Message:
         arrays |= {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
         return container.pack(KIND, header, arrays)
 
-    def save(self, path: str | Path, plan: Plan) -> int:
-        """Write the message; returns its size in bytes."""
-        return container.write(path, self.to_bytes(plan))
+    def seal(self, plan: Plan, key: PrivateKey) -> bytes:
+        """The message as sent: for the server's eyes, and provably this party's.
 
-    @classmethod
-    def load(cls, path: str | Path, plan: Plan) -> Message:
-        """Read and validate a message file.
+        Args:
+            plan: the agreed plan, with everyone's public keys.
+            key: this party's private key.
 
         Raises:
-            MessageError: missing, truncated, altered, of another plan, or not what the plan asks for.
+            MessageError: the key is another party's.
+            PlanError: the plan has no keys, or another one for this party.
         """
-        return cls.from_bytes(container.read(path), plan, str(path))
+        _check_owner(plan, self.party, key.party)
+        return seal(self.to_bytes(plan), KIND, plan.digest(), plan.sealing_keys(), key, None)
+
+    def save(self, path: str | Path, plan: Plan, key: PrivateKey) -> int:
+        """Write the sealed message; returns its size in bytes. Raises as :meth:`seal`."""
+        data = self.seal(plan, key)
+        write_bytes(path, data)
+        return len(data)
+
+    @classmethod
+    def load(cls, path: str | Path, plan: Plan, key: PrivateKey) -> Message:
+        """Read, open and validate a message file.
+
+        Args:
+            path: the file.
+            plan: the agreed plan, with everyone's public keys.
+            key: the server's private key.
+
+        Raises:
+            MessageError: missing, truncated, altered, of another plan or party than it says, or not what the plan asks for.
+            PlanError: the plan has no keys, or another one for the server.
+        """
+        data = read_bytes(path, "message", MessageError, sealed.most_bytes(largest_message(plan)))
+        return cls.unseal(data, plan, key, str(path))
+
+    @classmethod
+    def unseal(cls, data: bytes, plan: Plan, key: PrivateKey, where: str = "message") -> Message:
+        """Open and validate what :meth:`seal` gave. Raises as :meth:`load`."""
+        sender, contents = open_sealed(data, KIND, plan.digest(), plan.sealing_keys(), key, where)
+        message = cls.from_bytes(contents, plan, where)
+        _check_owner(plan, message.party, sender)
+        return message
 
     @classmethod
     def from_bytes(cls, data: bytes, plan: Plan, where: str = "message") -> Message:
@@ -114,24 +156,48 @@ class Answer:
     sketches: tuple[npt.NDArray[np.uint8], ...]
 
     def to_bytes(self, follow_up: FollowUp) -> bytes:
-        """The answer as sent: sketch levels go as offsets above the plan's floor, two to a byte."""
+        """The answer before it is sealed: sketch levels go as offsets above the plan's floor, two to a byte."""
         header = {"follow_up": self.follow_up_digest.hex(), "party": self.party, "private": self.private}
         floor = follow_up.sketch.floor
         arrays: dict[str, npt.NDArray[Any]] = {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
         return container.pack(ANSWER_KIND, header, arrays)
 
-    def save(self, path: str | Path, follow_up: FollowUp) -> int:
-        """Write the answer; returns its size in bytes."""
-        return container.write(path, self.to_bytes(follow_up))
+    def seal(self, follow_up: FollowUp, key: PrivateKey) -> bytes:
+        """The answer as sent: for the server's eyes, and provably this party's. Raises as :meth:`Message.seal`."""
+        plan = follow_up.plan
+        _check_owner(plan, self.party, key.party)
+        return seal(
+            self.to_bytes(follow_up), ANSWER_KIND, plan.digest(), plan.sealing_keys(), key, None, follow_up.digest()
+        )
+
+    def save(self, path: str | Path, follow_up: FollowUp, key: PrivateKey) -> int:
+        """Write the sealed answer; returns its size in bytes. Raises as :meth:`seal`."""
+        data = self.seal(follow_up, key)
+        write_bytes(path, data)
+        return len(data)
 
     @classmethod
-    def load(cls, path: str | Path, follow_up: FollowUp) -> Answer:
-        """Read and validate an answer file.
+    def load(cls, path: str | Path, follow_up: FollowUp, key: PrivateKey) -> Answer:
+        """Read, open and validate an answer file with the server's private key.
 
         Raises:
-            MessageError: missing, truncated, altered, of another follow-up, or not what it asks for.
+            MessageError: missing, truncated, altered, of another follow-up or party than it says, or not what it asks for.
+            PlanError: the plan has no keys, or another one for the server.
         """
-        return cls.from_bytes(container.read(path), follow_up, str(path))
+        most = max(follow_up.message_size(party) for party in range(len(follow_up.plan.local)))
+        data = read_bytes(path, "answer", MessageError, sealed.most_bytes(most + OVERHEAD))
+        return cls.unseal(data, follow_up, key, str(path))
+
+    @classmethod
+    def unseal(cls, data: bytes, follow_up: FollowUp, key: PrivateKey, where: str = "answer") -> Answer:
+        """Open and validate what :meth:`seal` gave. Raises as :meth:`load`."""
+        plan = follow_up.plan
+        sender, contents = open_sealed(
+            data, ANSWER_KIND, plan.digest(), plan.sealing_keys(), key, where, follow_up.digest()
+        )
+        answer = cls.from_bytes(contents, follow_up, where)
+        _check_owner(plan, answer.party, sender)
+        return answer
 
     @classmethod
     def from_bytes(cls, data: bytes, follow_up: FollowUp, where: str = "answer") -> Answer:
@@ -153,6 +219,28 @@ class Answer:
         if len(arrays) != len(sketches):
             raise MessageError(f"{where}: it holds {len(arrays)} arrays where the follow-up asks for {len(sketches)}.")
         return cls(follow_up.digest(), party, bool(header.get("private")), tuple(sketches))
+
+
+def largest_message(plan: Plan) -> int:
+    """The most bytes that any party's message before sealing can have under a plan."""
+    most = 0
+    for party, local in enumerate(plan.local):
+        sizes = [plan.schema.sizes[a] for a in plan.schema.party_attributes(plan.party_names[party])]
+        larger = min(local.units, 2 ** len(sizes))
+        cells = sum(sizes) + larger * min(math.prod(sizes), local.largest_clique)
+        bins = sum(plan.schema.sizes[a] for group in plan.party_groups(party) for a in plan.groups[group].attributes)
+        sketches = plan.message_size(party) * (RECORDS_OVER_EXPECTED if isinstance(plan.sketch, ResponsePlan) else 1)
+        headers = MARGINAL_HEADER * (len(sizes) + larger)
+        most = max(most, 8 * cells + 2 * bins + sketches + headers)
+    return most + OVERHEAD
+
+
+def _check_owner(plan: Plan, party: int, sealed_by: str | None) -> None:
+    """A party that wrote another's message would be believed to have the other's records."""
+    if plan.party_names[party] != sealed_by:
+        raise MessageError(
+            f"The contents are {plan.party_names[party]!r}'s and the key is {called(sealed_by)}'s: each party seals its own."
+        )
 
 
 def _sketches(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import MessageError
-from .atomic import write_bytes
+from .atomic import read_bytes, write_bytes
 
 __all__ = ["pack", "peek", "read", "unpack", "write"]
 
@@ -25,6 +25,8 @@ MAGIC = b"VMRF"
 VERSION = 1
 DIGEST = 32
 PREFIX = struct.Struct("<4sHI")
+# Models are the largest; messages have a limit of their own, by their plan.
+MOST_BYTES = 1 << 32
 DTYPES = {"uint8", "uint16", "int64", "float64"}
 
 
@@ -101,9 +103,6 @@ def read(path: str | Path) -> bytes:
     """Read a container file.
 
     Raises:
-        MessageError: the file cannot be read.
+        MessageError: the file cannot be read, or is larger than models are.
     """
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise MessageError(f"Cannot read {path}: {error.strerror}.") from None
+    return read_bytes(path, "file", MessageError, MOST_BYTES)

@@ -7,7 +7,6 @@ each pair of parties another one could spend the keys several times over.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from ..errors import MessageError, PlanError
 from ..files.atomic import read_json, write_text
-from ..files.canonical import fingerprint
+from ..files.canonical import fingerprint, json_digest
 from ..sketches.parameters import ScheduledPair, SketchPlan, packed_bytes
 from .defaults import MESSAGE_BYTES
 from .plan import Plan
@@ -117,8 +116,7 @@ class FollowUp:
 
     def digest(self) -> bytes:
         """SHA-256 of the canonical JSON [32 bytes]; every answer carries it, and hash keys are derived from it."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).digest()
+        return json_digest(self.to_json())
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""

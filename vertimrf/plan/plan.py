@@ -6,7 +6,6 @@ noisy count released, see ``vertimrf.trial``), and every noise scale by one cali
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +15,8 @@ from typing import Any
 
 from ..errors import PlanError, VertiMRFError
 from ..files.atomic import read_json, write_text
-from ..files.canonical import fingerprint
+from ..files.canonical import fingerprint, json_digest
+from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import Event, GaussianEvent, under_replacement
 from ..privacy.ledger import Ledger, LedgerEntry
@@ -27,7 +27,7 @@ from .schema import Schema
 
 __all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
 
-FORMAT = 4
+FORMAT = 5
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
 # most (n + n + n + 1) / (n + 1) < 3, both in L1.)
@@ -113,6 +113,8 @@ class Plan:
         nonce: random public text: two runs over the same table never share hashes.
         message_bytes: budget for the sketches in any party's messages.
         prior: ledger entries spent to make this plan.
+        public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
+            one process; no message file can be written or read.
     """
 
     schema: Schema
@@ -127,6 +129,7 @@ class Plan:
     nonce: str
     message_bytes: int = MESSAGE_BYTES
     prior: tuple[LedgerEntry, ...] = field(default=())
+    public_keys: PublicKeys | None = None
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -139,6 +142,8 @@ class Plan:
         sizes = [group.size for group in self.schedule.groups]
         if self.sketch is not None:
             self.sketch.check(sizes)
+        if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
+            raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -223,6 +228,7 @@ class Plan:
             "nonce": self.nonce,
             "message_bytes": self.message_bytes,
             "prior": [entry.to_json() for entry in self.prior],
+            "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
         }
 
     @classmethod
@@ -248,6 +254,7 @@ class Plan:
                 nonce=str(data["nonce"]),
                 message_bytes=int(data["message_bytes"]),
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
+                public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
             )
         except VertiMRFError:
             raise
@@ -258,13 +265,25 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """What parties compare to be sure that they follow one plan."""
+        """What parties and server compare to be sure that they follow one plan, with the right keys of everyone in it."""
         return fingerprint(self.digest())
+
+    def sealing_keys(self) -> PublicKeys:
+        """Everyone's public keys.
+
+        Raises:
+            PlanError: the plan has none.
+        """
+        if self.public_keys is None:
+            raise PlanError(
+                "The plan has no public keys: it can be priced, but nothing can be sealed under it; make it again with every "
+                "party's offer and the server's (`vertimrf plan OFFER... --schema ...`)."
+            )
+        return self.public_keys
 
     def digest(self) -> bytes:
         """SHA-256 of the canonical JSON [32 bytes]; every message carries it, and hash keys are derived from it."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).digest()
+        return json_digest(self.to_json())
 
     def save(self, path: str | Path) -> None:
         """Write the plan as readable JSON."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..errors import PlanError
+from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
 from ..privacy.events import GaussianEvent
 from ..privacy.ledger import LedgerEntry
@@ -195,6 +196,7 @@ def make_plan(
     shares: Shares | None = None,
     local_models: bool = True,
     prior: Sequence[LedgerEntry] = (),
+    public_keys: PublicKeys | None = None,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
@@ -214,6 +216,7 @@ def make_plan(
         shares: budget division; default :class:`Shares`.
         local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
         prior: ledger entries already spent to make the plan.
+        public_keys: of everyone who takes part; needed wherever messages are files.
 
     Raises:
         PlanError: parameters out of range.
@@ -270,6 +273,7 @@ def make_plan(
             nonce=nonce,
             message_bytes=message_bytes,
             prior=tuple(prior),
+            public_keys=public_keys,
         )
 
     _, most, at = plan_at(1.0).accounted()

@@ -88,7 +88,7 @@ class Message:
             MessageError: the key is another party's.
             PlanError: the plan has no keys, or another one for this party.
         """
-        _check_owner(plan, self.party, key.party)
+        _check_owner(plan, self.party, key.party, "The message")
         return seal(self.to_bytes(plan), KIND, plan.digest(), plan.sealing_keys(), key, None)
 
     def save(self, path: str | Path, plan: Plan, key: PrivateKey) -> int:
@@ -118,7 +118,7 @@ class Message:
         """Open and validate what :meth:`seal` gave. Raises as :meth:`load`."""
         sender, contents = open_sealed(data, KIND, plan.digest(), plan.sealing_keys(), key, where)
         message = cls.from_bytes(contents, plan, where)
-        _check_owner(plan, message.party, sender)
+        _check_owner(plan, message.party, sender, where)
         return message
 
     @classmethod
@@ -165,7 +165,7 @@ class Answer:
     def seal(self, follow_up: FollowUp, key: PrivateKey) -> bytes:
         """The answer as sent: for the server's eyes, and provably this party's. Raises as :meth:`Message.seal`."""
         plan = follow_up.plan
-        _check_owner(plan, self.party, key.party)
+        _check_owner(plan, self.party, key.party, "The answer")
         return seal(
             self.to_bytes(follow_up), ANSWER_KIND, plan.digest(), plan.sealing_keys(), key, None, follow_up.digest()
         )
@@ -196,7 +196,7 @@ class Answer:
             data, ANSWER_KIND, plan.digest(), plan.sealing_keys(), key, where, follow_up.digest()
         )
         answer = cls.from_bytes(contents, follow_up, where)
-        _check_owner(plan, answer.party, sender)
+        _check_owner(plan, answer.party, sender, where)
         return answer
 
     @classmethod
@@ -235,11 +235,12 @@ def largest_message(plan: Plan) -> int:
     return most + OVERHEAD
 
 
-def _check_owner(plan: Plan, party: int, sealed_by: str | None) -> None:
+def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> None:
     """A party that wrote another's message would be believed to have the other's records."""
     if plan.party_names[party] != sealed_by:
         raise MessageError(
-            f"The contents are {plan.party_names[party]!r}'s and the key is {called(sealed_by)}'s: each party seals its own."
+            f"{where} holds what {plan.party_names[party]!r} releases, under the key of {called(sealed_by)}: each seals its "
+            "own, with its own key."
         )
 
 

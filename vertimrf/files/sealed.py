@@ -25,7 +25,7 @@ MAGIC = b"VMRS"
 VERSION = 1
 PREFIX = struct.Struct("<4sHI")
 TAG = 16
-CHUNK = 1 << 20
+CHUNK = 1 << 16
 # A header holds names, digests and a public key.
 MOST_HEAD = 1 << 16
 

@@ -1,0 +1,1 @@
+"""Attackers, each played against the real thing; `python benchmarks/adversary.py` runs them all."""

@@ -1,0 +1,107 @@
+"""Three parties and a server as an attacker finds them: everyone's keys, one plan, and all files of two rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vertimrf.keys import KeyRing
+from vertimrf.message import Answer, Message
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret, seal_secret
+from vertimrf.plan.follow_up import FollowUp
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.server.server import Server
+from vertimrf.tables.table import Table
+
+__all__ = ["NAMES", "Deployment", "deploy", "plan_for", "tables_for"]
+
+NAMES = ("hospital", "insurer", "registry")
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """All that was made in a run, private and public.
+
+    Attributes:
+        ring: everyone's private keys.
+        plan: of two rounds.
+        secret: the parties'.
+        envelopes: it, sealed by the first party for the others.
+        messages, answers: what each party releases, before it is sealed.
+        follow_up: between them.
+        sealed_messages, sealed_answers: the files.
+    """
+
+    ring: KeyRing
+    plan: Plan
+    secret: Secret
+    envelopes: dict
+    messages: dict[str, Message]
+    follow_up: FollowUp
+    answers: dict[str, Answer]
+    sealed_messages: dict[str, bytes]
+    sealed_answers: dict[str, bytes]
+
+
+def schema() -> Schema:
+    """Two attributes at each of three parties."""
+    parties = {
+        "hospital": [Attribute.integer("diagnosis", 6), Attribute.integer("smoker", 2)],
+        "insurer": [Attribute.integer("tariff", 4), Attribute.integer("claims", 3)],
+        "registry": [Attribute.integer("region", 5), Attribute.integer("children", 3)],
+    }
+    return Schema.of(parties)
+
+
+def tables_for(plan: Plan, rows: int, seed: int) -> list[Table]:
+    """Every party's part of one made-up population, whose attributes depend on each other."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(rows)
+    digests = rng.permutation(np.arange(1, rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    codes = np.array(
+        [np.minimum((0.5 * hidden + 0.5 * rng.random(rows)) * size, size - 1) for size in plan.schema.sizes], np.uint16
+    )
+    return [
+        Table(plan.schema.part(name), digests, np.ascontiguousarray(codes[list(plan.schema.party_attributes(name))]))
+        for name in plan.party_names
+    ]
+
+
+def plan_for(ring: KeyRing | None, rows: int, keys: int, rounds: int, nonce: str = "attacked") -> Plan:
+    """A plan for those parties."""
+    public = None if ring is None else ring.public
+    return make_plan(
+        schema(), epsilon=1.0, expected_records=rows, nonce=nonce, keys=keys, rounds=rounds, public_keys=public
+    )
+
+
+def deploy(rows: int = 500, keys: int = 1 << 21, seed: int = 0) -> Deployment:
+    """Run two rounds up to where the server has all answers. So many keys give messages of a few chunks each."""
+    ring = KeyRing.new(NAMES)
+    plan = plan_for(ring, rows, keys, rounds=2)
+    secret = Secret.new()
+    parties = {name: Party(plan, name, secret) for name in NAMES}
+    tables = dict(zip(NAMES, tables_for(plan, rows, seed), strict=True))
+    messages = {name: parties[name].run(tables[name]) for name in NAMES}
+    asked = Server(plan).follow_up(list(messages.values()))
+    answers = {name: parties[name].answer(tables[name], asked) for name in NAMES}
+    return Deployment(
+        ring=ring,
+        plan=plan,
+        secret=secret,
+        envelopes=seal_secret(secret, plan.digest(), plan.sealing_keys(), ring.parties[NAMES[0]]),
+        messages=messages,
+        follow_up=asked,
+        answers=answers,
+        sealed_messages={name: messages[name].seal(plan, ring.parties[name]) for name in NAMES},
+        sealed_answers={name: answers[name].seal(asked, ring.parties[name]) for name in NAMES},
+    )
+
+
+def with_ring(plan: Plan, ring: KeyRing) -> Plan:
+    """The same plan with other keys in it."""
+    return replace(plan, public_keys=ring.public)

@@ -1,0 +1,23 @@
+"""Who writes both files that people are to take for one needs two with one fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from vertimrf.files.canonical import fingerprint
+
+from .row import Row
+
+__all__ = ["rows"]
+
+
+def rows() -> Iterator[Row]:
+    """How many bits of a digest people read out, counted by flipping each."""
+    digest = hashlib.sha256(b"a plan").digest()
+    shown = sum(
+        fingerprint(bytes(byte ^ (128 >> bit % 8) * (place == bit // 8) for place, byte in enumerate(digest)))
+        != fingerprint(digest)
+        for bit in range(8 * len(digest))
+    )
+    yield Row("fingerprints: bits read out", shown, "at least 128", shown >= 128)

@@ -1,0 +1,106 @@
+"""The attackers, at work and at bay."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import adversary
+from benchmarks.attacks import bucket, relay
+from benchmarks.attacks.deployment import NAMES, deploy
+from vertimrf.files import sealed
+from vertimrf.keys import PublicKeys
+from vertimrf.message import Message
+
+
+@pytest.fixture(scope="module")
+def run():
+    return deploy()
+
+
+@pytest.fixture(scope="module")
+def positions(run):
+    return list(relay.play(run))
+
+
+def test_the_relay_is_noticed_in_every_position(positions):
+    assert [name for name, noticed in positions if not noticed] == []
+    assert len({name for name, _ in positions}) == len(positions) > 200
+    # No party, role or file is left out.
+    for name in NAMES:
+        for what in (f"offer of {name!r} swapped, one plan", f"offer of {name!r} swapped, a plan", f"wrapped again for {name!r}",
+                     f"the secret of {name!r} opened", f"party message of {name!r}", f"party answer of {name!r}",
+                     f"follow-up changed for {name!r}", f"message of {name!r} held back"):  # fmt: skip
+            assert any(what in position for position, _ in positions), what
+    assert sum("offer of the server swapped" in position for position, _ in positions) == 3
+    assert Counter(position.split(":")[0] for position, _ in positions)["envelope for 'insurer'"] == 11
+
+
+def test_without_a_relay_nothing_is_refused(run):
+    """Or else the positions would prove nothing."""
+    for name in NAMES:
+        message = Message.unseal(run.sealed_messages[name], run.plan, run.ring.server)
+        assert message.to_bytes(run.plan) == run.messages[name].to_bytes(run.plan)
+        assert not relay.refused(lambda name=name: run.plan.sealing_keys().check(run.ring.parties[name]))
+    assert not relay.seen_apart(run.plan, replace(run.plan))
+
+
+def test_the_old_exchange_is_what_the_relay_was_after(run, monkeypatch):
+    """With roles that do not look for their own keys in the plan, the relay reads and writes what it likes: it is the check, and
+    the keys under the fingerprint, that stop it, not a slip in the attack."""
+    monkeypatch.setattr(PublicKeys, "check", lambda self, key: None)
+    unseen = [name for name, noticed in relay.swapped_offers(run) if not noticed]
+    assert "offer of 'insurer' swapped, one plan for all, step 1" in unseen
+
+
+@pytest.fixture(scope="module")
+def filled():
+    return bucket.fill()
+
+
+def test_a_plain_message_gives_whole_rows_to_whoever_has_the_secret(filled):
+    assert bucket.recovered(filled, filled.plain) >= 0.95 * bucket.TARGETS
+
+
+def test_a_sealed_message_gives_none(filled):
+    hidden = bucket.ciphertext(filled.file)
+    assert len(hidden) == len(filled.plain)
+    assert bucket.recovered(filled, hidden) == 0
+    # Two levels to a byte, 16 of them: chance alone makes them agree. A million levels have a standard error of 0.0002.
+    assert abs(bucket.agreement(filled) - 1 / 16) < 5 * (15 / 256 / (2 * filled.plan.message_size(0))) ** 0.5
+    assert filled.plain[:-32] not in filled.file
+    header, _ = sealed.peek(filled.file, "file")
+    assert set(header) == {"kind", "plan", "from", "to", "ephemeral"}
+
+
+def test_without_the_secret_the_plain_message_gives_none(filled):
+    other = bucket.Secret.new()
+    known, filled.secret = filled.secret, other
+    try:
+        assert bucket.recovered(filled, filled.plain) == 0
+    finally:
+        filled.secret = known
+
+
+def test_the_program_prints_every_row_and_writes_them(tmp_path, monkeypatch, capsys):
+    given = [adversary.Row("a", 1, "at least 1", True), adversary.Row("b", 2, "at most 1", False)]
+    monkeypatch.setattr(adversary, "ATTACKS", {"two": lambda: given})
+    monkeypatch.setattr(sys, "argv", ["adversary", "--json", str(tmp_path / "rows.json")])
+    with pytest.raises(SystemExit) as exit_:
+        adversary.main()
+    assert exit_.value.code == 1
+    assert [row["holds"] for row in json.loads((tmp_path / "rows.json").read_text())] == [True, False]
+    assert "FAILS  b: 2 (at most 1)" in capsys.readouterr().out
+
+
+def test_the_program_runs_as_a_program():
+    program = Path(adversary.__file__)
+    ran = subprocess.run([sys.executable, str(program), "--only", "fingerprints", "--json", "-"], capture_output=True, check=True)
+    assert json.loads(ran.stdout)[0] == {"name": "fingerprints: bits read out", "value": 140, "bar": "at least 128",
+                                         "holds": True}  # fmt: skip

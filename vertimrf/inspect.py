@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from .errors import MessageError, VertiMRFError
-from .files import container
-from .files.canonical import fingerprint
-from .party.secret import Offer, OfferKey, Secret
+from .files import container, sealed
+from .files.atomic import MOST_JSON
+from .files.canonical import fingerprint, json_digest
+from .keys import Offer, PrivateKey, called, open_sealed
+from .party.secret import Secret
 from .plan.plan import Plan
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
@@ -17,8 +19,13 @@ from .privacy.ledger import Ledger
 __all__ = ["describe"]
 
 
-def describe(path: str | Path) -> str:
+def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
     """A few lines on a plan, message, model, schema, report, or a file of the agreement on a secret.
+
+    Args:
+        path: the file.
+        key: of whom a sealed file is for; with the ``plan`` it opens the file, and without them its header is shown.
+        plan: the plan of a sealed file.
 
     Raises:
         VertiMRFError: the file cannot be read, was altered, or is none of these.
@@ -27,6 +34,10 @@ def describe(path: str | Path) -> str:
     data = container.read(path)
     if data[:4] == container.MAGIC:
         return _binary(data, str(path))
+    if data[:4] == sealed.MAGIC:
+        return _sealed(data, str(path), key, plan)
+    if len(data) > MOST_JSON:
+        raise MessageError(f"{path} is no file of this library: it is neither binary nor small enough for one of text.")
     if path.suffix == ".toml":
         return _schema(Schema.load(path))
     try:
@@ -45,12 +56,14 @@ def _content(content: Any, path: Path) -> str:
         raise TypeError
     if "local" in content and "schema" in content:
         plan = Plan.from_json(content)
-        return f"A plan, fingerprint {plan.fingerprint}.\n{plan.summary()}\n{plan.ledger().table()}"
+        keys = "with everyone's public keys" if plan.public_keys else "without public keys: nothing can be sealed under it"
+        return f"A plan, fingerprint {plan.fingerprint}, {keys}.\n{plan.summary()}\n{plan.ledger().table()}"
     if "follow_up" in content:
         pairs = content.get("pairs", [])
         keys = sum(int(pair["keys"]) for pair in pairs)
         plan_name = fingerprint(bytes.fromhex(content["plan"]))
-        return f"A follow-up to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys."
+        own = fingerprint(json_digest(content))
+        return f"A follow-up, fingerprint {own}, to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys."
     if "entries" in content:
         return Ledger.from_json(content).table()
     if "ledger" in content:
@@ -64,13 +77,30 @@ def _agreement(kind: Any, content: dict[str, Any], path: Path) -> str:
     """Files by which parties agree on their secret; nothing of a private one is shown."""
     if kind == "secret":
         return f"A secret, fingerprint {Secret.load(path).fingerprint}: keep it from the server."
-    if kind == "offer key":
-        return f"The private key behind {OfferKey.load(path).party!r}'s offer: it stays with that party."
-    if kind == "offer":
-        return f"The offer of {Offer.load(path).party!r}, public."
+    if kind in ("party key", "server key"):
+        return f"The private key of {called(PrivateKey.load(path).party)}: it stays there."
+    if kind in ("party offer", "server offer"):
+        return f"The offer of {called(Offer.load(path).party)}, public."
     if kind == "envelopes" and isinstance(content.get("envelopes"), dict):
         return f"Envelopes, public, for {', '.join(content['envelopes'])}."
     raise MessageError(f"{path} is no file of this library: its kind is {kind!r}.")
+
+
+def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) -> str:
+    """A sealed file's header; and what is inside, for who can open it."""
+    header, _ = sealed.peek(data, where)
+    try:
+        under = fingerprint(bytes.fromhex(header["plan"]))
+        line = f"A sealed {header['kind']}, {len(data):,} bytes, from {called(header['from'])} for {called(header['to'])}"
+        follow_up = bytes.fromhex(header["follow_up"]) if "follow_up" in header else None
+        line += f", under the plan {under}"
+        line += "" if follow_up is None else f", to the follow-up {fingerprint(follow_up)}"
+    except (KeyError, TypeError, ValueError):
+        raise MessageError(f"{where} is altered: its header is incomplete; have it sent again.") from None
+    if key is None or plan is None:
+        return f"{line}; so it says itself. Whoever it is for can open it with --key and --plan."
+    sender, contents = open_sealed(data, header["kind"], plan.digest(), plan.sealing_keys(), key, where, follow_up)
+    return f"{line}. It opens, and is proved to be from {called(sender)}.\n{_binary(contents, where)}"
 
 
 def _binary(data: bytes, where: str) -> str:

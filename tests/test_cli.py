@@ -101,19 +101,41 @@ def test_one_table_is_dealt_to_parties(folder):
     assert len(pd.read_csv(folder / "out.csv")) == 50
 
 
+def offers(folder):
+    """Everyone's key pair, and the offers for the plan."""
+    for command, name in ((("secret", "offer", "left"), "left"), (("secret", "offer", "right"), "right"),
+                          (("server", "offer"), "server")):  # fmt: skip
+        made = run(*command, "--key", folder / f"{name}.key", "--out", folder / f"{name}.offer")
+        assert made.exit_code == 0, made.output
+    return [folder / f"{name}.offer" for name in ("server", "right", "left")]
+
+
+def planned(folder, *options, out="plan.json", epsilon=2):
+    """A plan with everyone's keys."""
+    keys = sorted(folder.glob("*.offer")) or offers(folder)
+    result = run("plan", *keys, "--schema", folder / "schema.toml", "--epsilon", epsilon, "--expected-records", 4000, *options,
+                 "--out", folder / out)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def own(folder, name):
+    """A party's plan, key, secret and id column."""
+    return ("--plan", folder / "plan.json", "--key", folder / f"{name}.key", "--secret", folder / f"{name}.secret", "--id", "id")
+
+
 def test_a_deployment_role_by_role(folder):
+    fingerprint = planned(folder).output.split("Fingerprint ")[1].split(":")[0]
+    plan, server = ("--plan", folder / "plan.json"), ("--key", folder / "server.key")
     steps = [
-        ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000, "--out", folder / "plan.json"),
-        ("secret", "offer", "left", "--key", folder / "left.key", "--out", folder / "left.offer"),
-        ("secret", "offer", "right", "--key", folder / "right.key", "--out", folder / "right.offer"),
-        ("secret", "seal", folder / "left.offer", folder / "right.offer", "--key", folder / "left.key",
-         "--secret", folder / "left.secret", "--out", folder / "envelopes.json"),
-        ("secret", "join", folder / "envelopes.json", "--key", folder / "right.key", "--secret", folder / "right.secret"),
-        ("party", folder / "left.csv", "--plan", folder / "plan.json", "--name", "left", "--secret", folder / "left.secret",
-         "--id", "id", "--out", folder / "left.message"),
-        ("party", folder / "right.parquet", "--plan", folder / "plan.json", "--name", "right",
-         "--secret", folder / "right.secret", "--id", "id", "--out", folder / "right.message"),
-        ("server", folder / "right.message", folder / "left.message", "--plan", folder / "plan.json",
+        *(("compare", folder / "plan.json", fingerprint.lower().replace("-", " "), "--key", folder / f"{name}.key")
+          for name in ("left", "right", "server")),
+        ("secret", "seal", *plan, "--key", folder / "left.key", "--secret", folder / "left.secret",
+         "--out", folder / "envelopes.json"),
+        ("secret", "join", folder / "envelopes.json", *plan, "--key", folder / "right.key", "--secret", folder / "right.secret"),
+        ("party", folder / "left.csv", *own(folder, "left"), "--out", folder / "left.message"),
+        ("party", folder / "right.parquet", *own(folder, "right"), "--out", folder / "right.message"),
+        ("server", folder / "right.message", folder / "left.message", *plan, *server,
          "--out", folder / "synthetic.parquet", "--model", folder / "model", "--json", folder / "server.json"),
     ]  # fmt: skip
     for step in steps:
@@ -122,40 +144,103 @@ def test_a_deployment_role_by_role(folder):
     table = pd.read_parquet(folder / "synthetic.parquet")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
     assert json.loads((folder / "server.json").read_text())["private"] is True
-    again = run(*steps[5])
-    refused(again, "one message per plan")
+    refused(run(*steps[5]), "one message per plan")
+    header = run("inspect", folder / "left.message").output
+    assert "A sealed party message" in header
+    assert f"from 'left' for the server, under the plan {fingerprint}" in header
+    assert "marginal" not in header
+    inside = run("inspect", folder / "left.message", *plan, *server).output
+    assert "proved to be from 'left'" in inside
+    assert "marginal0" in inside
+    refused(run("inspect", folder / "left.message", *plan), "both")
+    refused(run("inspect", folder / "left.message", *plan, "--key", folder / "right.key"), "is for the server")
     cut = (folder / "left.message").read_bytes()[:-7]
     (folder / "left.message").write_bytes(cut)
     refused(run(*steps[7]), "left.message", "truncated")
-    assert (folder / "left.secret").stat().st_mode & 0o077 == 0
+    for name in ("left.secret", "right.secret", "left.key", "server.key"):
+        assert (folder / name).stat().st_mode & 0o077 == 0
+
+
+def test_everyone_has_its_own_key_or_is_refused(folder):
+    planned(folder)
+    plan = ("--plan", folder / "plan.json")
+    secret = ("--secret", folder / "left.secret")
+    seal = ("secret", "seal", *plan, *secret, "--out", folder / "envelopes.json")
+    party = ("party", folder / "left.csv", *plan, *secret, "--id", "id", "--out", folder / "m")
+    server = ("server", folder / "m", *plan, "--out", folder / "t.csv")
+    before = set(folder.iterdir())
+    for command in (seal, party):
+        refused(run(*command, "--key", folder / "server.key"), "is the server's key", "secret offer")
+    refused(run(*server, "--key", folder / "left.key"), "is a party's key", "server offer")
+    refused(run("server", "offer", "--key", folder / "server.key", "--out", folder / "more"), "exists")
+    # The relay has put its own offers into the plan: everybody notices before doing anything.
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "schema.toml").write_text((folder / "schema.toml").read_text())
+    planned(folder / "elsewhere")
+    swapped = (folder / "elsewhere" / "plan.json").read_text()
+    (folder / "swapped.json").write_text(swapped)
+    for command, key in ((seal, "left.key"), (party, "left.key"), (server, "server.key")):
+        changed = [folder / "swapped.json" if part == folder / "plan.json" else part for part in command]
+        refused(run(*changed, "--key", folder / key), "another key for", "swapped")
+    fingerprint = run("inspect", folder / "plan.json").output.split("fingerprint ")[1].split(",")[0]
+    refused(run("compare", folder / "swapped.json", fingerprint), "NOT the plan")
+    refused(run("compare", folder / "plan.json", fingerprint[:19]), "whole fingerprint")
+    refused(run("compare", folder / "swapped.json",
+                run("inspect", folder / "swapped.json").output.split("fingerprint ")[1].split(",")[0],
+                "--key", folder / "left.key"), "another key for 'left'")  # fmt: skip
+    refused(run("compare", folder / "left.offer", fingerprint), "has no fingerprint")
+    (folder / "swapped.json").unlink()
+    assert set(folder.iterdir()) - before == {folder / "elsewhere"}
+
+
+def test_a_plan_without_keys_can_be_priced_and_no_more(folder):
+    result = run("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000,
+                 "--out", folder / "plan.json")  # fmt: skip
+    assert result.exit_code == 0
+    assert "For pricing" in result.output
+    assert "without public keys" in run("inspect", folder / "plan.json").output
+    assert run("account", "--plan", folder / "plan.json").exit_code == 0
+    keys = offers(folder)
+    refused(run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "s",
+                "--out", folder / "e"), "no public keys", "vertimrf plan OFFER")  # fmt: skip
+    refused(run("party", folder / "left.csv", *own(folder, "left"), "--out", folder / "m"), "no public keys")
+    for some, said in ((keys[1:], "the server is missing"), (keys[:2], "'left' is missing"), ([*keys, keys[2]], "'left'")):
+        refused(run("plan", *some, "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000,
+                    "--out", folder / "p"), said)  # fmt: skip
 
 
 def test_a_deployment_of_two_rounds(folder):
     from vertimrf.party.secret import Secret
 
-    Secret.new().save(folder / "secret")
-    plan = ("--plan", folder / "plan.json")
-    private = ("--secret", folder / "secret", "--id", "id")
+    planned(folder, "--rounds", 2, "--message-mb", 3)
+    drawn = Secret.new()
+    for name in ("left", "right"):
+        drawn.save(folder / f"{name}.secret")
+    plan = ("--plan", folder / "plan.json", "--key", folder / "server.key")
     follow_up = ("--follow-up", folder / "follow-up.json")
     tables = {"left": folder / "left.csv", "right": folder / "right.parquet"}
     steps = [
-        ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000, "--rounds", 2,
-         "--message-mb", 3, "--out", folder / "plan.json"),
-        *(("party", table, *plan, "--name", n, *private, "--out", folder / f"{n}.message") for n, table in tables.items()),
+        *(("party", table, *own(folder, name), "--out", folder / f"{name}.message") for name, table in tables.items()),
         ("follow-up", folder / "left.message", folder / "right.message", *plan, "--out", folder / "follow-up.json"),
-        *(("answer", table, *plan, *follow_up, "--name", n, *private, "--out", folder / f"{n}.answer")
-          for n, table in tables.items()),
+        *(("answer", table, *own(folder, name), *follow_up, "--out", folder / f"{name}.answer")
+          for name, table in tables.items()),
         ("inspect", folder / "follow-up.json"),
-        ("inspect", folder / "left.answer"),
+        ("inspect", folder / "left.answer", *plan),
         ("server", folder / "left.message", folder / "right.message", *plan, *follow_up, "--answer", folder / "left.answer",
          "--answer", folder / "right.answer", "--out", folder / "synthetic.csv"),
     ]  # fmt: skip
+    said = {}
     for step in steps:
         result = run(*step)
         assert result.exit_code == 0, result.output
+        said[step[0]] = result.output
     table = pd.read_csv(folder / "synthetic.csv")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
-    refused(run(*steps[4]), "one follow-up per plan")
+    fingerprint = said["follow-up"].split("fingerprint ")[1].split(".")[0]
+    assert fingerprint in said["answer"]
+    assert fingerprint in said["inspect"]
+    assert run("compare", folder / "follow-up.json", fingerprint).exit_code == 0
+    refused(run(*steps[3]), "one follow-up per plan")
     refused(run("server", folder / "left.message", folder / "right.message", *plan, "--out", folder / "s.csv"), "two rounds")
     refused(run("server", folder / "left.message", folder / "right.message", *plan, "--answer", folder / "left.answer",
                 "--out", folder / "s.csv"), "--follow-up")  # fmt: skip
@@ -247,50 +332,56 @@ def test_bad_options(folder):
 
 
 def test_another_plans_message_is_refused(folder):
-    for name in ("one", "two"):
-        result = run("plan", "--schema", folder / "schema.toml", "--epsilon", 1, "--expected-records", 4000,
-                     "--out", folder / f"{name}.json")  # fmt: skip
-        assert result.exit_code == 0, result.output
-    run("secret", "offer", "left", "--key", folder / "k", "--out", folder / "o")
-    run("secret", "seal", folder / "o", "--key", folder / "k", "--secret", folder / "s", "--out", folder / "e")
-    made = run("party", folder / "left.csv", "--plan", folder / "one.json", "--name", "left", "--secret", folder / "s",
-               "--id", "id", "--out", folder / "m")  # fmt: skip
+    for out in ("plan.json", "two.json"):
+        planned(folder, out=out, epsilon=1)
+    run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "left.secret",
+        "--out", folder / "e")  # fmt: skip
+    made = run("party", folder / "left.csv", *own(folder, "left"), "--out", folder / "m")
     assert made.exit_code == 0, made.output
-    refused(run("server", folder / "m", "--plan", folder / "two.json", "--out", folder / "t.csv"), "another plan")
-    refused(run("server", folder / "m", "--plan", folder / "one.json", "--out", folder / "t.csv"), "right", "missing")
+    server = ("--key", folder / "server.key", "--out", folder / "t.csv")
+    refused(run("server", folder / "m", "--plan", folder / "two.json", *server), "another plan")
+    refused(run("server", folder / "m", "--plan", folder / "plan.json", *server), "right", "missing")
+    refused(run("secret", "join", folder / "e", "--plan", folder / "two.json", "--key", folder / "right.key",
+                "--secret", folder / "joined"), "another plan")  # fmt: skip
     assert not (folder / "t.csv").exists()
+    assert not (folder / "joined").exists()
 
 
 def test_what_cannot_be_had_again_is_not_written_over(folder):
+    planned(folder)
+    plan = ("--plan", folder / "plan.json")
     offer = ("secret", "offer", "left", "--key", folder / "left.key", "--out", folder / "left.offer")
-    planned = ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000, "--out", folder / "plan")
-    assert run(*offer).exit_code == 0
-    assert run("secret", "offer", "right", "--key", folder / "right.key", "--out", folder / "right.offer").exit_code == 0
-    offers = (folder / "left.offer", folder / "right.offer")
-    seal = ("secret", "seal", *offers, "--key", folder / "left.key", "--secret", folder / "secret", "--out", folder / "sealed")
-    join = ("secret", "join", folder / "sealed", "--key", folder / "right.key", "--secret", folder / "joined")
-    for command in (seal, join, planned):
+    again = ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000, "--out", plan[1])
+    seal = ("secret", "seal", *plan, "--key", folder / "left.key", "--secret", folder / "secret", "--out", folder / "sealed")
+    join = ("secret", "join", folder / "sealed", *plan, "--key", folder / "right.key", "--secret", folder / "joined")
+    for command in (seal, join):
         assert run(*command).exit_code == 0
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    for command in (offer, seal, join, planned):
+    for command in (offer, seal, join, again):
         refused(run(*command), "exists")
     refused(run("schema", folder / "left.csv", "--id", "id", "--out", folder / "schema.toml"), "may hold edits")
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_inspect_tells_the_files_of_the_agreement(folder):
-    assert run("secret", "offer", "left", "--key", folder / "key", "--out", folder / "left.offer").exit_code == 0
-    assert run("secret", "offer", "right", "--key", folder / "other", "--out", folder / "right.offer").exit_code == 0
-    arguments = ("--key", folder / "key", "--secret", folder / "secret", "--out", folder / "envelopes.json")
-    sealed = run("secret", "seal", folder / "left.offer", folder / "right.offer", *arguments)
-    fingerprint = sealed.output.split("Fingerprint ")[1].split(":")[0]
+    from vertimrf.party.secret import Secret
+
+    planned(folder)
+    sealed = run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "secret",
+                 "--out", folder / "envelopes.json")  # fmt: skip
+    assert sealed.exit_code == 0
+    fingerprint = Secret.load(folder / "secret").fingerprint
     for file, words in {
-        "secret": fingerprint, "key": "private key behind 'left'", "left.offer": "offer of 'left'", "envelopes.json": "right"
+        "secret": fingerprint, "left.key": "private key of 'left'", "left.offer": "offer of 'left'", "envelopes.json": "right",
+        "server.key": "private key of the server", "server.offer": "offer of the server",
+        "plan.json": "with everyone's public keys",
     }.items():  # fmt: skip
         result = run("inspect", folder / file)
         assert result.exit_code == 0
         assert words in result.output
         assert json.loads((folder / file).read_text()).get("value", "no value") not in result.output
+    assert run("compare", folder / "secret", fingerprint).exit_code == 0
+    refused(run("compare", folder / "secret", fingerprint, "--key", folder / "left.key"), "leave --key out")
 
 
 @pytest.mark.parametrize(

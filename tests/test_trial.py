@@ -13,7 +13,8 @@ from roles import run_server
 
 import vertimrf
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
-from vertimrf.message import Message
+from vertimrf.keys import KeyRing
+from vertimrf.message import Message, largest_message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -145,9 +146,16 @@ def test_a_plan_survives_its_file_and_notices_edits(plan, tmp_path):
 
 
 def test_messages_survive_their_files(plan, messages, tmp_path):
+    ring = KeyRing.new(plan.party_names)
+    with pytest.raises(PlanError, match="no public keys"):
+        messages[0].save(tmp_path / "m", plan, ring.parties["one"])
+    with pytest.raises(PlanError, match="no public keys"):
+        Message.unseal(b"", plan, ring.server)
     for message in messages:
-        message.save(tmp_path / "m", plan)
-        back = Message.load(tmp_path / "m", plan)
+        sealed_under = replace(plan, public_keys=ring.public)
+        again = replace(message, plan_digest=sealed_under.digest())
+        again.save(tmp_path / "m", sealed_under, ring.parties[plan.party_names[message.party]])
+        back = Message.load(tmp_path / "m", sealed_under, ring.server)
         assert back.count == message.count
         for a, b in zip(back.sketches, message.sketches, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -159,6 +167,7 @@ def test_message_size_is_what_the_plan_said(plan, messages):
     for i, message in enumerate(messages):
         size = len(message.to_bytes(plan))
         assert plan.message_size(i) < size < plan.message_size(i) + 20_000
+        assert size <= largest_message(plan)
 
 
 def test_messages_that_do_not_fit_are_refused(plan, messages):

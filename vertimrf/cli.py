@@ -19,7 +19,14 @@ ENCODERS = "scheduled-pairs; grr (baseline, replace one record); published (not 
 
 
 class _Group(click.Group):
-    """Turns the library's typed errors into one sentence and exit code 2."""
+    """Turns the library's typed errors into one sentence and exit code 2; knows commands of two words."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # `server offer` stands beside `server MESSAGE...`.
+        two = " ".join(args[:2])
+        return (two, self.commands[two], args[2:]) if two in self.commands else super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -231,6 +238,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 
 
 @main.command()
+@click.argument("offers", nargs=-1, metavar="[OFFER...]")
 @click.option("--schema", "schema_file", required=True, help="Schema with its parties.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help="Privacy target; default 1 / expected records, at most 0.001.")
@@ -244,6 +252,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--errors", is_flag=True, help="Print the predicted error of every scheduled marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
+    offers: Sequence[str],
     schema_file: str,
     epsilon: float,
     delta: float | None,
@@ -257,7 +266,12 @@ def plan(
     errors: bool,
     out: str,
 ) -> None:
-    """Agree on everything public before any data is touched."""
+    """Agree on everything public before any data is touched.
+
+    OFFERs are everyone's public keys: one of every party (`vertimrf secret offer`) and the server's (`vertimrf server offer`).
+    Without any, the plan can be priced, and no message can be made for it.
+    """
+    from .keys import Offer, PublicKeys
     from .plan.planner import make_plan, split_parties
 
     _check_new(out, "messages made for it would be of no use without it")
@@ -266,6 +280,8 @@ def plan(
     loaded = _load_schema(schema_file)
     if split is not None:
         loaded = split_parties(loaded, _numbers(split, "--split"))
+    names = [name for name, _ in loaded.parties]
+    keys = PublicKeys.of([Offer.load(path) for path in offers], names) if offers else None
     made = make_plan(
         loaded,
         epsilon=epsilon,
@@ -276,11 +292,16 @@ def plan(
         message_bytes=round(message_mb * 1e6),
         encoder=encoder,
         claim_as_published=claim_as_published,
+        public_keys=keys,
     )
     made.save(out)
     _write_privacy_notice(made, out)
     click.echo(made.summary())
-    click.echo(f"  Fingerprint {made.fingerprint}: all parties must follow this plan; compare it by phone.")
+    click.echo(
+        f"  Fingerprint {made.fingerprint}: all parties and the server must have this plan, with these keys; compare it by phone."
+        if offers
+        else "  For pricing: without everyone's offers no message can be made for this plan."
+    )
     _print_errors(made, errors)
     click.echo(made.ledger().table())
 
@@ -353,7 +374,35 @@ def account(
 
 @main.group()
 def secret() -> None:
-    """The parties' shared secret: offer, seal, join; the server may relay the public files, and must not see the others."""
+    """The parties' keys and shared secret: offer, seal, join; anybody may relay the public files, nobody may see the others."""
+
+
+def _write_pair(name: str | None, key: str, out: str) -> None:
+    """A fresh key pair: the private half for its owner, the public one for the plan."""
+    from .keys import PrivateKey
+
+    _check_new(key, "what was sealed for it could not be opened without it")
+    _check_new(out, "the plan may have been made with it")
+    private = PrivateKey.new(name)
+    private.save(key)
+    private.offer.save(out)
+    click.echo(f"Give {out} to whoever makes the plan; keep {key} to yourself.")
+
+
+def _load_own(plan_file: str, key_file: str, server: bool = False) -> tuple[Any, Any]:
+    """The plan, and one's own private key, which must stand in it; refuses before the work, not after it."""
+    from .keys import PrivateKey
+    from .plan.plan import Plan
+
+    agreed, key = Plan.load(plan_file), PrivateKey.load(key_file)
+    if (key.party is None) != server:
+        raise PlanError(
+            f"{key_file} is a party's key; give the one that `vertimrf server offer` wrote."
+            if server
+            else f"{key_file} is the server's key; give the one that `vertimrf secret offer NAME` wrote."
+        )
+    agreed.sealing_keys().check(key)
+    return agreed, key
 
 
 @secret.command()
@@ -361,56 +410,60 @@ def secret() -> None:
 @click.option("--key", required=True, help="Private key file to write; keep it.")
 @click.option("--out", required=True, help="Offer file to write; public.")
 def offer(name: str, key: str, out: str) -> None:
-    """Every party: publish an offer under its NAME in the plan."""
-    from .party.secret import OfferKey
+    """Every party: make a key pair, and an offer of its public half under the party's NAME in the schema."""
+    _write_pair(name, key, out)
 
-    _check_new(key, "what was sealed for it could not be opened without it")
-    _check_new(out, "another party may have it")
-    private = OfferKey.new(name)
-    private.save(key)
-    _write_json(out, private.offer.to_json())
-    click.echo(f"Publish {out}; keep {key} to yourself.")
+
+@main.command("server offer")
+@click.option("--key", required=True, help="Private key file to write; keep it, and delete it when the table is made.")
+@click.option("--out", required=True, help="Offer file to write; public.")
+def server_offer(key: str, out: str) -> None:
+    """The server: make a key pair, and an offer of its public half."""
+    _write_pair(None, key, out)
 
 
 @secret.command()
-@click.argument("offers", nargs=-1, required=True, metavar="OFFER...")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan, with everyone's keys.")
 @click.option("--key", required=True, help="This party's private key file.")
 @click.option("--secret", "secret_file", required=True, help="Secret file to write; keep it from the server.")
 @click.option("--out", required=True, help="Envelopes to write; public.")
-def seal(offers: Sequence[str], key: str, secret_file: str, out: str) -> None:
-    """One party: draw the secret and seal it for all others' offers."""
-    from .party.secret import Offer, OfferKey, Secret
-    from .party.secret import seal as seal_for
+def seal(plan_file: str, key: str, secret_file: str, out: str) -> None:
+    """One party: draw the secret and seal it for every other party of the plan."""
+    from .party.secret import Secret, seal_secret
 
     _check_new(secret_file, "messages may have been made with it")
     _check_new(out, "another party may have it")
+    agreed, own = _load_own(plan_file, key)
     drawn = Secret.new()
-    envelopes = seal_for(drawn, OfferKey.load(key), [Offer.load(path) for path in offers])
+    envelopes = seal_secret(drawn, agreed.digest(), agreed.sealing_keys(), own)
     drawn.save(secret_file)
     _write_json(out, envelopes)
-    click.echo(f"Publish {out}; keep {secret_file} from the server. Fingerprint {drawn.fingerprint}: compare it by phone.")
+    click.echo(f"Send {out} to the other parties; keep {secret_file} from the server. It is for the plan {agreed.fingerprint}.")
 
 
 @secret.command()
 @click.argument("envelopes")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan, with everyone's keys.")
 @click.option("--key", required=True, help="This party's private key file.")
 @click.option("--secret", "secret_file", required=True, help="Secret file to write; keep it from the server.")
-def join(envelopes: str, key: str, secret_file: str) -> None:
+def join(envelopes: str, plan_file: str, key: str, secret_file: str) -> None:
     """Every other party: open its envelope."""
     from .errors import MessageError
-    from .files.atomic import read_json
-    from .party.secret import OfferKey, open_envelope
+    from .files.atomic import MOST_KEY, read_json
+    from .party.secret import open_envelope
 
     _check_new(secret_file, "messages may have been made with it")
-    opened = open_envelope(read_json(envelopes, "file of envelopes", MessageError), OfferKey.load(key))
+    agreed, own = _load_own(plan_file, key)
+    content = read_json(envelopes, "file of envelopes", MessageError, MOST_KEY)
+    sender, opened = open_envelope(content, agreed.digest(), agreed.sealing_keys(), own)
     opened.save(secret_file)
-    click.echo(f"Keep {secret_file} from the server. Fingerprint {opened.fingerprint}: compare it by phone.")
+    click.echo(f"{sender!r} drew the secret. Keep {secret_file} from the server. It is for the plan {agreed.fingerprint}.")
 
 
 @main.command()
 @click.argument("table")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")
-@click.option("--name", required=True, help="Which party of the plan this is.")
+@click.option("--key", required=True, help="This party's private key file, by which the plan knows it.")
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
@@ -419,18 +472,17 @@ def join(envelopes: str, key: str, secret_file: str) -> None:
 def party(
     table: str,
     plan_file: str,
-    name: str,
+    key: str,
     secret_file: str,
     id_column: str,
     claim_as_published: bool,
     threads: int | None,
     out: str,
 ) -> None:
-    """A data holder: encode one table into the one message that leaves it."""
+    """A data holder: encode one table into the one message that leaves it, for the server's eyes."""
     from .options import RunOptions
     from .party.party import Party
     from .party.secret import Secret
-    from .plan.plan import Plan
 
     _check_writable(out)
     if Path(out).exists():
@@ -438,15 +490,15 @@ def party(
             f"{out} exists: a party publishes one message per plan, because a second one with the same hashes would weaken "
             "both; send the first, or make a new plan."
         )
-    agreed = Plan.load(plan_file)
+    agreed, own = _load_own(plan_file, key)
     if agreed.sketch is not None and agreed.sketch.claimed_share and not claim_as_published:
         raise PlanError(
             f"{plan_file} asks for the published encoder, which gives complete records away; refuse it, or reproduce the paper "
             "with --claim-as-published."
         )
-    who = Party(agreed, name, Secret.load(secret_file), options=RunOptions(num_threads=threads))
-    records = _read_records(table, id_column, agreed, name)
-    size = who.run(records).save(out, agreed)
+    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads))
+    records = _read_records(table, id_column, agreed, own.party)
+    size = who.run(records).save(out, agreed, own)
     _write_privacy_notice(agreed, out)
     click.echo(f"{out} written, {size:,} bytes, for the plan {agreed.fingerprint}.")
 
@@ -454,21 +506,21 @@ def party(
 @main.command("follow-up")
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan, of two rounds.")
+@click.option("--key", required=True, help="The server's private key file.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Follow-up file to write; send it to every party.")
-def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out: str) -> None:
+def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | None, out: str) -> None:
     """The server, between two rounds: where the keys of the second round are worth most."""
     from .message import Message
     from .options import RunOptions
-    from .plan.plan import Plan
     from .server.server import Server
 
     _check_writable(out)
-    agreed = Plan.load(plan_file)
+    agreed, own = _load_own(plan_file, key, server=True)
     if not agreed.second_keys:
         raise PlanError(f"{plan_file} has one round; plan with two for a follow-up.")
     role = Server(agreed, RunOptions(num_threads=threads, progress=_progress()))
-    asked = role.follow_up(role.read([Message.load(path, agreed) for path in messages]))
+    asked = role.follow_up(role.read([Message.load(path, agreed, own) for path in messages]))
     asked.save(out)
     click.echo(
         f"{out} written: {len(asked.schedule.pairs)} marginals under {sum(pair.keys for pair in asked.schedule.pairs):,} keys; "
@@ -480,7 +532,7 @@ def follow_up(messages: Sequence[str], plan_file: str, threads: int | None, out:
 @click.argument("table")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")
 @click.option("--follow-up", "follow_up_file", required=True, help="The server's follow-up.")
-@click.option("--name", required=True, help="Which party of the plan this is.")
+@click.option("--key", required=True, help="This party's private key file, by which the plan knows it.")
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
@@ -489,7 +541,7 @@ def answer(
     table: str,
     plan_file: str,
     follow_up_file: str,
-    name: str,
+    key: str,
     secret_file: str,
     id_column: str,
     threads: int | None,
@@ -500,22 +552,22 @@ def answer(
     from .party.party import Party
     from .party.secret import Secret
     from .plan.follow_up import FollowUp
-    from .plan.plan import Plan
 
     _check_writable(out)
     if Path(out).exists():
         raise PlanError(f"{out} exists: a party answers one follow-up per plan; send that answer, or make a new plan.")
-    agreed = Plan.load(plan_file)
+    agreed, own = _load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
-    who = Party(agreed, name, Secret.load(secret_file), options=RunOptions(num_threads=threads))
-    records = _read_records(table, id_column, agreed, name)
-    size = who.answer(records, asked).save(out, asked)
+    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads))
+    records = _read_records(table, id_column, agreed, own.party)
+    size = who.answer(records, asked).save(out, asked, own)
     click.echo(f"{out} written, {size:,} bytes, to the follow-up {asked.fingerprint}: all parties must have answered this one.")
 
 
 @main.command()
 @click.argument("messages", nargs=-1, required=True, metavar="MESSAGE...")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")
+@click.option("--key", required=True, help="The server's private key file.")
 @click.option("--follow-up", "follow_up_file", help="The follow-up, if the plan has two rounds.")
 @click.option("--answer", "answers", multiple=True, help="A party's answer to the follow-up; once per party.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
@@ -527,6 +579,7 @@ def answer(
 def server(
     messages: Sequence[str],
     plan_file: str,
+    key: str,
     follow_up_file: str | None,
     answers: Sequence[str],
     rows: int | None,
@@ -540,18 +593,17 @@ def server(
     from .message import Answer, Message
     from .options import RunOptions
     from .plan.follow_up import FollowUp
-    from .plan.plan import Plan
     from .server.server import Server
     from .tables.arrow import check_output, write_table
 
     _check_writable(out, model_file, json_file)
     check_output(out)
-    agreed = Plan.load(plan_file)
-    received = [Message.load(path, agreed) for path in messages]
+    agreed, own = _load_own(plan_file, key, server=True)
+    received = [Message.load(path, agreed, own) for path in messages]
     asked = None if follow_up_file is None else FollowUp.load(follow_up_file, agreed)
     if answers and asked is None:
         raise PlanError("Answers belong to a follow-up: give it as --follow-up.")
-    replies = [] if asked is None else [Answer.load(path, asked) for path in answers]
+    replies = [] if asked is None else [Answer.load(path, asked, own) for path in answers]
     role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=_progress()))
     result = role.run(role.read(received), asked, replies)
     for warning in result.warnings:
@@ -568,11 +620,36 @@ def server(
 
 @main.command()
 @click.argument("file")
-def inspect(file: str) -> None:
-    """Say what a file of this library is: a plan with its ledger, a message, a model, a schema, or a report."""
-    from .inspect import describe
+@click.option("--key", help="With a sealed file: the private key file of whom it is for.")
+@click.option("--plan", "plan_file", help="With a sealed file: its plan.")
+def inspect(file: str, key: str | None, plan_file: str | None) -> None:
+    """Say what a file of this library is: a plan with its ledger, a message, a model, a schema, a key, or a report.
 
-    click.echo(describe(file))
+    Of a sealed file only the header can be read; with --key and --plan, what is inside.
+    """
+    from .inspect import describe
+    from .keys import PrivateKey
+    from .plan.plan import Plan
+
+    if (key is None) != (plan_file is None):
+        raise PlanError("A sealed file opens with both: give --key and --plan.")
+    opened_by = None if key is None else PrivateKey.load(key)
+    click.echo(describe(file, opened_by, None if plan_file is None else Plan.load(plan_file)))
+
+
+@main.command()
+@click.argument("file")
+@click.argument("fingerprint", nargs=-1, required=True)
+@click.option("--key", help="With a plan: your own private key file, which must stand in it.")
+def compare(file: str, fingerprint: Sequence[str], key: str | None) -> None:
+    """Compare a plan, follow-up or secret with the FINGERPRINT that somebody else read out, in full.
+
+    Upper or lower case, dashes and spaces do not matter.
+    """
+    from .compare import compare as compared
+    from .keys import PrivateKey
+
+    click.echo(compared(file, " ".join(fingerprint), None if key is None else PrivateKey.load(key)))
 
 
 @main.command()

@@ -56,8 +56,8 @@ def _content(content: Any, path: Path) -> str:
         raise TypeError
     if "local" in content and "schema" in content:
         plan = Plan.from_json(content)
-        keys = "with everyone's public keys" if plan.public_keys else "without public keys: nothing can be sealed under it"
-        return f"A plan, fingerprint {plan.fingerprint}, {keys}.\n{plan.summary()}\n{plan.ledger().table()}"
+        held = "with everyone's public keys" if plan.public_keys else "without public keys: nothing can be sealed under it"
+        return f"A plan, fingerprint {plan.fingerprint}, {held}.\n{plan.summary()}\n{plan.ledger().table()}"
     if "follow_up" in content:
         pairs = content.get("pairs", [])
         keys = sum(int(pair["keys"]) for pair in pairs)

@@ -23,7 +23,7 @@ from .keys import PrivateKey, called, open_sealed, seal
 from .model.measurement import Measurement
 from .plan.follow_up import FollowUp
 from .plan.plan import LocalPlan, Plan
-from .sketches.parameters import CrossPartyRelease
+from .sketches.parameters import CrossPartyRelease, packed_bytes
 
 __all__ = ["Answer", "LocalMarginal", "Message", "largest_message"]
 
@@ -228,8 +228,10 @@ def largest_message(plan: Plan) -> int:
         sizes = [plan.schema.sizes[a] for a in plan.schema.party_attributes(plan.party_names[party])]
         larger = min(local.units, 2 ** len(sizes))
         cells = sum(sizes) + larger * min(math.prod(sizes), local.largest_clique)
-        bins = sum(plan.schema.sizes[a] for group in plan.party_groups(party) for a in plan.groups[group].attributes)
-        sketches = plan.message_size(party) * (RECORDS_OVER_EXPECTED if isinstance(plan.sketch, ResponsePlan) else 1)
+        groups = plan.schedule.of_party(party)
+        bins = sum(plan.schema.sizes[a] for group in groups for a in plan.groups[group].attributes)
+        rows = RECORDS_OVER_EXPECTED * plan.expected_records
+        sketches = 0 if plan.sketch is None else packed_bytes(plan.sketch.shapes(groups, rows))
         headers = MARGINAL_HEADER * (len(sizes) + larger)
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD

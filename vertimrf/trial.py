@@ -12,6 +12,7 @@ import numpy as np
 
 from .clock import Clock
 from .errors import PlanError, SchemaError
+from .keys import KeyRing
 from .message import Answer, Message
 from .options import RunOptions
 from .party.party import Party
@@ -183,20 +184,28 @@ def synthesize(
 
 
 def run_protocol(
-    plan: Plan, tables: Sequence[Table], options: RunOptions | None = None, folder: str | Path | None = None
+    plan: Plan,
+    tables: Sequence[Table],
+    options: RunOptions | None = None,
+    folder: str | Path | None = None,
+    ring: KeyRing | None = None,
 ) -> Trial:
-    """Run every party and the server of a plan, the parties' messages going through files.
+    """Run every party and the server of a plan, the parties' messages going through sealed files.
 
     Args:
         plan: the agreed plan.
         tables: one encoded table per party, in plan order.
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
+        ring: the private keys of those whose public ones the plan has; by default fresh ones, and they are put into the plan.
     """
     options = options if options is not None else RunOptions()
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
-            return run_protocol(plan, tables, options, temporary)
+            return run_protocol(plan, tables, options, temporary, ring)
+    if ring is None:
+        ring = KeyRing.new(plan.party_names)
+        plan = replace(plan, public_keys=ring.public)
     secret = Secret.new()
     clock = Clock()
     sizes: dict[str, int] = {}
@@ -206,10 +215,10 @@ def run_protocol(
         message = Party(plan, name, secret, clock=clock, options=options).run(table)
         paths.append(Path(folder) / f"{name}.message")
         with clock("sending"):
-            sizes[name] = message.save(paths[-1], plan)
+            sizes[name] = message.save(paths[-1], plan, ring.parties[name])
     server = Server(plan, options)
     with clock("receiving"):
-        messages = [Message.load(path, plan) for path in paths]
+        messages = [Message.load(path, plan, ring.server) for path in paths]
     first = server.read(messages)
     follow_up = None
     answers: list[Answer] = []
@@ -223,9 +232,9 @@ def run_protocol(
             path = Path(folder) / f"{name}.answer"
             answer = Party(plan, name, secret, clock=clock, options=options).answer(table, follow_up)
             with clock("sending"):
-                sizes[name] += answer.save(path, follow_up)
+                sizes[name] += answer.save(path, follow_up, ring.parties[name])
             with clock("receiving"):
-                answers.append(Answer.load(path, follow_up))
+                answers.append(Answer.load(path, follow_up, ring.server))
     result = server.run(first, follow_up, answers)
     return Trial(result, sizes, {**clock.seconds, **result.seconds})
 

@@ -9,6 +9,7 @@ import pytest
 from roles import run_server
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError
+from vertimrf.keys import KeyRing
 from vertimrf.message import Answer
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
@@ -25,6 +26,7 @@ from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
 ROWS = 20_000
+RING = KeyRing.new(("party a", "party b"))
 
 
 def schema_of(*parties: tuple[int, ...]) -> Schema:
@@ -56,7 +58,7 @@ def tables_of(seed=0):
 
 def plan_of(**changes):
     settings = {"epsilon": 2.0, "expected_records": ROWS, "nonce": "follow-up", "keys": 1 << 18, "rounds": 2} | changes
-    return make_plan(SCHEMA, **settings)
+    return make_plan(SCHEMA, public_keys=RING.public, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -178,13 +180,22 @@ def test_a_damaged_follow_up_is_refused(plan, follow_up, change):
 
 
 def test_answers_survive_their_files_and_nothing_in_them_is_trusted(follow_up, answers, messages, plan, tmp_path):
-    size = answers[0].save(tmp_path / "a", follow_up)
-    back = Answer.load(tmp_path / "a", follow_up)
+    size = answers[0].save(tmp_path / "a", follow_up, RING.parties["party a"])
+    back = Answer.load(tmp_path / "a", follow_up, RING.server)
     for mine, theirs in zip(back.sketches, answers[0].sketches, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert follow_up.message_size(0) < size < follow_up.message_size(0) + 20_000
     with pytest.raises(MessageError, match="truncated"):
-        Answer.from_bytes((tmp_path / "a").read_bytes()[:-9], follow_up)
+        Answer.from_bytes(answers[0].to_bytes(follow_up)[:-9], follow_up)
+    (tmp_path / "a").write_bytes((tmp_path / "a").read_bytes()[:-9])
+    with pytest.raises(MessageError, match="truncated"):
+        Answer.load(tmp_path / "a", follow_up, RING.server)
+    with pytest.raises(MessageError, match="each seals its own"):
+        answers[0].save(tmp_path / "b", follow_up, RING.parties["party b"])
+    with (tmp_path / "a").open("wb") as file:
+        file.truncate(follow_up.message_size(0) + (1 << 24))
+    with pytest.raises(MessageError, match="more than any answer"):
+        Answer.load(tmp_path / "a", follow_up, RING.server)
     short = replace(answers[0], sketches=answers[0].sketches[:-1])
     with pytest.raises(MessageError, match="lacks"):
         Answer.from_bytes(short.to_bytes(follow_up), follow_up)

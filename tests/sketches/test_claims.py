@@ -13,6 +13,9 @@ from click.testing import CliRunner
 from vertimrf.cli import main
 from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.files import container
+from vertimrf.keys import KeyRing
+from vertimrf.message import Message
+from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
@@ -144,29 +147,32 @@ def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
 
 
 def test_role_by_role_every_file_says_so(folder):
+    ring = KeyRing.new(("left", "right"))
+    for key in (*ring.parties.values(), ring.server):
+        key.save(folder / f"{key.party or 'server'}.key")
+        key.offer.save(folder / f"{key.party or 'server'}.offer")
     plan_command = [
-        "plan", "--schema", folder / "schema.json", "--epsilon", 8, "--expected-records", ROWS, "--encoder", "published",
-        "--out", folder / "plan.json",
+        "plan", *folder.glob("*.offer"), "--schema", folder / "schema.json", "--epsilon", 8, "--expected-records", ROWS,
+        "--encoder", "published", "--out", folder / "plan.json",
     ]  # fmt: skip
     assert command(*plan_command).exit_code == 2
     assert command(*plan_command, "--claim-as-published").exit_code == 0
-    from vertimrf.party.secret import Secret
-
     Secret.new().save(folder / "secret")
     for name in ("left", "right"):
         party = [
-            "party", folder / f"{name}.csv", "--plan", folder / "plan.json", "--name", name, "--secret", folder / "secret",
-            "--id", "id", "--out", folder / f"{name}.message",
+            "party", folder / f"{name}.csv", "--plan", folder / "plan.json", "--key", folder / f"{name}.key",
+            "--secret", folder / "secret", "--id", "id", "--out", folder / f"{name}.message",
         ]  # fmt: skip
         refused = command(*party)
         assert refused.exit_code == 2
         assert "refuse it" in refused.output
         assert command(*party, "--claim-as-published").exit_code == 0
-        header, _ = container.unpack((folder / f"{name}.message").read_bytes(), "party message", name)
-        assert "claim as published" in header["reasons"][0]
+        plan = Plan.load(folder / "plan.json")
+        opened = Message.load(folder / f"{name}.message", plan, ring.server).to_bytes(plan)
+        assert "claim as published" in container.unpack(opened, "party message", name)[0]["reasons"][0]
     outcome = command(
         "server", folder / "left.message", folder / "right.message", "--plan", folder / "plan.json",
-        "--out", folder / "out.csv", "--model", folder / "model", "--json", folder / "out.json",
+        "--key", folder / "server.key", "--out", folder / "out.csv", "--model", folder / "model", "--json", folder / "out.json",
     )  # fmt: skip
     assert outcome.exit_code == 0, outcome.output
     for name in ("plan.json", "left.message", "right.message", "out.csv", "model"):

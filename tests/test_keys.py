@@ -34,7 +34,7 @@ def opened(data, receiver=RING.server, **changes):
 def with_header(data, **changes):
     """A sealed file under a header of one's own."""
     header, head = sealed.peek(data, "file")
-    return sealed.head({**header, **changes}) + data[len(head) :]
+    return sealed.pack_head({**header, **changes}) + data[len(head) :]
 
 
 @settings(max_examples=50)

@@ -17,6 +17,7 @@ ROOT = Path(vertimrf.__file__).parent
 ONLY = {
     "kernels": {"kernels"},
     "files": {"files", "errors"},
+    "keys": {"files", "errors"},
     "model": {"model", "files", "kernels", "errors", "lazy"},
     "privacy": {"privacy", "errors", "files"},
 }
@@ -26,6 +27,7 @@ NEVER = {
     "party": {"server", "trial", "cli", "demo"},
     "plan": {"server", "party", "tables", "model", "kernels"},
     "sketches": {"server", "party", "tables"},
+    "message": {"server", "party", "tables"},
     "tables": {"server", "party"},
 }
 # The paper's own encoders and estimators serve comparison: only where encoders are told apart may they be named.

@@ -13,7 +13,8 @@ from roles import run_server
 
 import vertimrf
 from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
-from vertimrf.keys import KeyRing
+from vertimrf.files import sealed
+from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Message, largest_message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
@@ -161,6 +162,35 @@ def test_messages_survive_their_files(plan, messages, tmp_path):
             np.testing.assert_array_equal(a, b)
         for a, b in zip(back.marginals, message.marginals, strict=True):
             np.testing.assert_array_equal(a.counts, b.counts)
+
+
+def test_the_trial_goes_through_sealed_files(plan, parts, tmp_path):
+    ring = KeyRing.new(plan.party_names)
+    agreed = replace(plan, public_keys=ring.public)
+    trial = run_protocol(agreed, parts, RunOptions(rows=10), tmp_path, ring)
+    assert trial.result.plan.digest() == agreed.digest()
+    for name, key in ring.parties.items():
+        data = (tmp_path / f"{name}.message").read_bytes()
+        assert data[:4] == sealed.MAGIC
+        assert trial.message_bytes[name] == len(data)
+        message = Message.load(tmp_path / f"{name}.message", agreed, ring.server)
+        plain = message.to_bytes(agreed)
+        assert len(plain) < len(data) < len(plain) + 2000
+        assert all(plain[i : i + 16] not in data for i in range(0, len(plain), len(plain) // 50))
+        with pytest.raises(PlanError, match="another key for the server"):
+            Message.load(tmp_path / f"{name}.message", agreed, PrivateKey.new(None))
+        with pytest.raises(MessageError, match="for the server"):
+            Message.load(tmp_path / f"{name}.message", agreed, key)
+    # Without a ring everyone gets fresh keys, and the plan of the result has them.
+    assert run_protocol(plan, parts, RunOptions(rows=10)).result.plan.public_keys is not None
+
+
+def test_a_file_larger_than_any_message_is_not_read(plan, tmp_path):
+    ring = KeyRing.new(plan.party_names)
+    with (tmp_path / "m").open("wb") as file:
+        file.truncate(1 << 42)
+    with pytest.raises(MessageError, match="more than any message"):
+        Message.load(tmp_path / "m", replace(plan, public_keys=ring.public), ring.server)
 
 
 def test_message_size_is_what_the_plan_said(plan, messages):

@@ -8,6 +8,7 @@ from .lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .errors import VertiMRFError
+    from .keys import Offer, PrivateKey, PublicKeys
     from .message import Message
     from .party.party import Party
     from .party.secret import Secret
@@ -22,8 +23,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Attribute",
     "Message",
+    "Offer",
     "Party",
     "Plan",
+    "PrivateKey",
+    "PublicKeys",
     "Result",
     "Schema",
     "Secret",
@@ -39,8 +43,11 @@ __getattr__, __dir__ = lazy_exports(
     {
         "Attribute": "plan.schema",
         "Message": "message",
+        "Offer": "keys",
         "Party": "party.party",
         "Plan": "plan.plan",
+        "PrivateKey": "keys",
+        "PublicKeys": "keys",
         "Result": "server.server",
         "Schema": "plan.schema",
         "Secret": "party.secret",

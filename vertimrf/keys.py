@@ -264,7 +264,7 @@ def seal(
     header = {"kind": kind, "plan": plan.hex(), "from": sender.party, "to": to, "ephemeral": to_base64(once.offer.public)}
     if follow_up is not None:
         header["follow_up"] = follow_up.hex()
-    head = sealed.head(header)
+    head = sealed.pack_head(header)
     key = _file_key(once.agree(receiver), sender.agree(receiver), sender.offer.public, receiver, head)
     return sealed.seal_chunks(head, key, contents)
 

@@ -54,7 +54,7 @@ class Bucket:
         index = self.plan.party_names.index(self.party)
         own = self.plan.schema.party_attributes(self.party)
         truth = []
-        for number, group in enumerate(self.plan.party_groups(index)):
+        for number, group in enumerate(self.plan.schedule.of_party(index)):
             value = np.zeros(targets, np.int64)
             parts = zip(self.plan.groups[group].attributes, self.plan.groups[group].bins, message.bins[number], strict=True)
             for attribute, bins, mapping in parts:
@@ -76,7 +76,7 @@ def recovered(bucket: Bucket, contents: bytes) -> int:
     plan, sketch = bucket.plan, bucket.plan.sketch
     assert isinstance(sketch, SketchPlan)
     index = plan.party_names.index(bucket.party)
-    groups = plan.party_groups(index)
+    groups = plan.schedule.of_party(index)
     published = levels_at_the_end(contents, plan, index)
     # Every wanted record is a value of its own, and phantoms are at the floor: the levels are the records' hashes.
     wanted = len(bucket.digests)
@@ -100,7 +100,7 @@ def recovered(bucket: Bucket, contents: bytes) -> int:
 def levels_at_the_end(contents: bytes, plan: Plan, party: int) -> Levels:
     """Sketches out of a message's last bytes before its checksum, where a message has them."""
     assert isinstance(plan.sketch, SketchPlan)
-    shapes = plan.sketch_shapes(party)
+    shapes = plan.sketch.shapes(plan.schedule.of_party(party), 0)
     sizes = [(values * keys + 1) // 2 for values, keys in shapes]
     raw = np.frombuffer(contents, np.uint8)[: len(contents) - container.DIGEST][-sum(sizes) :]
     parts = np.split(raw, np.cumsum(sizes)[:-1])

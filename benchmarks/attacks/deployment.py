@@ -87,7 +87,8 @@ def deploy(rows: int = 500, keys: int = 1 << 21, seed: int = 0) -> Deployment:
     parties = {name: Party(plan, name, secret) for name in NAMES}
     tables = dict(zip(NAMES, tables_for(plan, rows, seed), strict=True))
     messages = {name: parties[name].run(tables[name]) for name in NAMES}
-    asked = Server(plan).follow_up(list(messages.values()))
+    server = Server(plan)
+    asked = server.follow_up(server.read(list(messages.values())))
     answers = {name: parties[name].answer(tables[name], asked) for name in NAMES}
     return Deployment(
         ring=ring,

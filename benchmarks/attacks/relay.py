@@ -227,16 +227,16 @@ def changed_releases(run: Deployment, kind: str) -> Iterator[Position]:
 def kept_and_doubled(run: Deployment) -> Iterator[Position]:
     """Files held back, or sent twice instead of another's."""
     server = Server(run.plan)
-    every = list(run.messages.values())
+    first = server.read(list(run.messages.values()))
     for name in run.plan.party_names:
         rest = [message for who, message in run.messages.items() if who != name]
         kept = [answer for who, answer in run.answers.items() if who != name]
-        yield f"message of {name!r} held back", refused(lambda rest=rest: server.follow_up(rest))
-        yield f"message of {name!r} replaced by another's", refused(lambda rest=rest: server.follow_up([*rest, rest[0]]))
-        yield f"answer of {name!r} held back", refused(lambda kept=kept: server.run(every, run.follow_up, kept))
+        yield f"message of {name!r} held back", refused(lambda rest=rest: server.read(rest))
+        yield f"message of {name!r} replaced by another's", refused(lambda rest=rest: server.read([*rest, rest[0]]))
+        yield f"answer of {name!r} held back", refused(lambda kept=kept: server.run(first, run.follow_up, kept))
         yield (
             f"answer of {name!r} replaced by another's",
-            refused(lambda kept=kept: server.run(every, run.follow_up, [*kept, kept[0]])),
+            refused(lambda kept=kept: server.run(first, run.follow_up, [*kept, kept[0]])),
         )
 
 
@@ -288,7 +288,7 @@ def with_header(data: bytes, **changes: Any) -> bytes:
     """A sealed file under another header; None takes a field out, except from and to."""
     header, head = sealed.peek(data, "file")
     header = {k: v for k, v in {**header, **changes}.items() if v is not None or k in ("from", "to")}
-    return sealed.head(header) + data[len(head) :]
+    return sealed.pack_head(header) + data[len(head) :]
 
 
 def cut(data: bytes) -> tuple[bytes, list[bytes]]:

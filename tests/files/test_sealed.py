@@ -25,7 +25,7 @@ def small_chunks():
 
 
 def make(contents, key=KEY, header=None):
-    return sealed.seal_chunks(sealed.head({"kind": "test"} if header is None else header), key, contents)
+    return sealed.seal_chunks(sealed.pack_head({"kind": "test"} if header is None else header), key, contents)
 
 
 def open_file(data, key=KEY):

@@ -73,6 +73,8 @@ def run_demo(
     say(trial.ledger.table())
     say("\nSeconds per phase: " + ", ".join(f"{phase} {spent:.1f}" for phase, spent in trial.seconds.items()))
     say("Message bytes: " + ", ".join(f"{name} {size:,}" for name, size in trial.message_bytes.items()))
+    opening = f"{folder / plan.party_names[0]}.message --key {folder / 'server.key'} --plan {folder / 'plan.json'}"
+    say(f"They are sealed for the server; this opens one: vertimrf inspect {opening}")
     distances = _distances(truth, trial.result.codes, alone.result.codes, schema)
     say("\nMean total variation distance to the joined truth (known here only), random marginals:")
     say(f"{'marginals':34}{'this protocol':>16}{'independent parties':>22}")

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from ..errors import MessageError
 
-__all__ = ["MAGIC", "head", "most_bytes", "open_chunks", "peek", "seal_chunks"]
+__all__ = ["MAGIC", "most_bytes", "open_chunks", "pack_head", "peek", "seal_chunks"]
 
 MAGIC = b"VMRS"
 VERSION = 1
@@ -30,7 +30,7 @@ CHUNK = 1 << 16
 MOST_HEAD = 1 << 16
 
 
-def head(header: dict[str, Any]) -> bytes:
+def pack_head(header: dict[str, Any]) -> bytes:
     """The beginning of a sealed file: all that can be read without the key."""
     text = json.dumps(header, separators=(",", ":")).encode()
     return PREFIX.pack(MAGIC, VERSION, len(text)) + text
@@ -40,7 +40,7 @@ def seal_chunks(head: bytes, key: bytes, contents: bytes) -> bytes:
     """A sealed file.
 
     Args:
-        head: what :func:`head` gave.
+        head: what :func:`pack_head` gave.
         key: of this file alone [32 bytes].
         contents: what is to be hidden.
     """

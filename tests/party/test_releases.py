@@ -1,0 +1,221 @@
+"""A plan is released for once: whatever is killed, repeated, raced, altered or lost, no second noise gets out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import PrivacyError
+from vertimrf.party.releases import Release, Releases, table_digest
+from vertimrf.party.secret import Secret
+from vertimrf.plan.schema import Attribute
+from vertimrf.tables.table import Table
+
+RELEASE = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
+PRICE = "A second one would cost epsilon 3.6."
+
+# Makes fresh bytes, puts them on record, then writes them out, as the command does; and is killed before its n-th step.
+RUN = """
+import os, signal, sys
+from pathlib import Path
+from vertimrf.files import atomic
+from vertimrf.party.releases import Release, Releases
+
+folder, out, kill_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+steps = 0
+
+def step(real):
+    def counted(*arguments, **options):
+        global steps
+        if steps == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        steps += 1
+        return real(*arguments, **options)
+    return counted
+
+for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
+    setattr(os, name, step(getattr(os, name)))
+release = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
+made = step(lambda: os.urandom(1000))
+atomic.write_bytes(out, Releases(folder).once(release, made, lambda: "dear."))
+print(steps)
+"""
+
+
+def run(folder: Path, out: Path, kill_at: int = -1) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", RUN, folder, out, str(kill_at)], capture_output=True, text=True)
+
+
+def fresh() -> bytes:
+    return os.urandom(1000)
+
+
+def again() -> bytes:
+    raise AssertionError("made again although there is a record")
+
+
+def price() -> str:
+    return PRICE
+
+
+@pytest.fixture
+def releases(tmp_path):
+    return Releases(tmp_path / "hospital.secret.releases")
+
+
+def test_the_same_release_gives_the_same_bytes_and_makes_them_once(releases):
+    first = releases.once(RELEASE, fresh, price)
+    assert len(first) == 1000
+    assert releases.once(RELEASE, again, price) == first
+    assert Releases(releases.folder).once(RELEASE, again, price) == first
+
+
+def test_other_plans_parties_and_kinds_have_records_of_their_own(releases):
+    others = [replace(RELEASE, plan=b"q" * 32), replace(RELEASE, party=0), replace(RELEASE, kind="answer", follow_up=b"f" * 32)]
+    given = [releases.once(release, fresh, price) for release in (RELEASE, *others)]
+    assert len(set(given)) == 4
+
+
+def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_was(tmp_path):
+    whole = run(tmp_path / "whole", tmp_path / "whole.message")
+    steps = int(whole.stdout)
+    assert steps >= 12
+    recorded = 0
+    for kill_at in range(steps):
+        folder, out = tmp_path / f"{kill_at}.releases", tmp_path / f"{kill_at}.message"
+        assert run(folder, out, kill_at).returncode == -9
+        sent = out.read_bytes() if out.exists() else None
+        on_record = list(folder.glob("message-*"))
+        recorded += bool(on_record)
+        # Nothing is out that is not on record.
+        assert sent is None or on_record
+        later = Releases(folder).once(RELEASE, again if on_record else fresh, price)
+        assert sent in (None, later)
+        assert not list(folder.glob(".*")), "drafts of a killed run are left"
+    assert 0 < recorded < steps
+
+
+def test_of_several_processes_at_once_one_alone_releases(tmp_path):
+    code = RUN.replace("os.urandom(1000)", "[__import__('time').sleep(0.3), os.urandom(1000)][1]")
+    outs = [tmp_path / f"{i}.message" for i in range(6)]
+    runs = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "releases", out, "-1"]) for out in outs]
+    assert [process.wait() for process in runs] == [0] * len(runs)
+    assert len({out.read_bytes() for out in outs}) == 1
+    assert len(os.listdir(tmp_path / "releases")) == 1
+
+
+def test_another_table_or_follow_up_is_refused_with_the_price(releases):
+    kept = releases.once(RELEASE, fresh, price)
+    with pytest.raises(PrivacyError, match=r"from another table.*epsilon 3.6.*new plan.*add up"):
+        releases.once(replace(RELEASE, table=b"u" * 32), again, price)
+    answer = replace(RELEASE, kind="answer", follow_up=b"f" * 32)
+    releases.once(answer, fresh, price)
+    with pytest.raises(PrivacyError, match=r"to another follow-up.*epsilon 3.6"):
+        releases.once(replace(answer, follow_up=b"g" * 32), again, price)
+    assert releases.once(RELEASE, again, price) == kept
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 800, 1199])
+def test_a_damaged_record_is_refused_with_the_price_and_never_replaced(releases, cut):
+    releases.once(RELEASE, fresh, price)
+    path = releases.folder / RELEASE.name
+    content = path.read_bytes()
+    for damaged in (content[:cut], content[:cut] + bytes([content[cut] ^ 1]) + content[cut + 1 :]):
+        path.write_bytes(damaged)
+        with pytest.raises(PrivacyError, match=r"damaged.*epsilon 3.6"):
+            releases.once(RELEASE, again, price)
+        assert path.read_bytes() == damaged
+    path.write_bytes(content)
+    releases.once(RELEASE, again, price)
+
+
+def test_a_record_under_another_ones_name_is_refused(releases):
+    releases.once(RELEASE, fresh, price)
+    other = replace(RELEASE, plan=b"q" * 32)
+    (releases.folder / RELEASE.name).rename(releases.folder / other.name)
+    with pytest.raises(PrivacyError, match="damaged"):
+        releases.once(other, again, price)
+
+
+def test_a_dangling_record_counts_as_one(releases):
+    releases.folder.mkdir()
+    (releases.folder / RELEASE.name).symlink_to("a disk that is not there")
+    with pytest.raises(PrivacyError, match=r"cannot be read.*epsilon 3.6"):
+        releases.once(RELEASE, again, price)
+
+
+def test_nothing_is_made_where_no_record_can_be_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(PrivacyError, match="nothing is released"):
+        Releases(tmp_path / "file" / "releases").once(RELEASE, again, price)
+    with pytest.raises(PrivacyError, match="nothing is released"):
+        Releases(tmp_path / "file").once(RELEASE, again, price)
+    folder = tmp_path / "releases"
+    folder.mkdir()
+    # The superuser may write anywhere: say what everybody else would hear.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PrivacyError, match=r"Permission denied.*writable"):
+        Releases(folder).once(RELEASE, again, price)
+
+
+@pytest.mark.parametrize("broken", ["fsync", "link"])
+def test_a_full_disk_or_a_file_system_without_links_releases_nothing(releases, monkeypatch, broken):
+    releases.folder.mkdir()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, broken, fail)
+        with pytest.raises(PrivacyError, match="No space left"):
+            releases.once(RELEASE, fresh, price)
+    assert os.listdir(releases.folder) == []
+    releases.once(RELEASE, fresh, price)
+
+
+def test_records_are_the_owners_alone(releases):
+    releases.once(RELEASE, fresh, price)
+    assert releases.folder.stat().st_mode & 0o077 == 0
+    assert (releases.folder / RELEASE.name).stat().st_mode & 0o077 == 0
+
+
+def test_records_lie_beside_the_secret_whatever_links_lead_to_it(tmp_path):
+    (tmp_path / "vault").mkdir()
+    Secret.new().save(tmp_path / "vault" / "one.secret")
+    (tmp_path / "link").symlink_to(tmp_path / "vault" / "one.secret")
+    assert Releases.beside(tmp_path / "link").folder == tmp_path.resolve() / "vault" / "one.secret.releases"
+
+
+def table_of(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    attributes = (Attribute.integer("a", 4), Attribute.integer("b", 3))
+    digests = rng.integers(0, 1 << 63, rows).astype(np.uint64)
+    return Table(attributes, digests, rng.integers(0, 3, (2, rows)).astype(np.uint16))
+
+
+def test_tables_are_told_apart_by_their_records_and_not_by_their_order(monkeypatch):
+    monkeypatch.setattr("vertimrf.party.releases.HASHED_AT_ONCE", 64)
+    table, secret = table_of(200), Secret.new()
+    own = table_digest(table, secret, b"p" * 32)
+    order = np.random.default_rng(1).permutation(200)
+    shuffled = Table(table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order]))
+    assert table_digest(shuffled, secret, b"p" * 32) == own
+    codes, digests = table.codes.copy(), table.digests.copy()
+    codes[1, 150] = (codes[1, 150] + 1) % 3
+    digests[199] += np.uint64(1)
+    swapped = table.codes[:, order]
+    others = [
+        table_digest(Table(table.attributes, table.digests, codes), secret, b"p" * 32),
+        table_digest(Table(table.attributes, digests, table.codes), secret, b"p" * 32),
+        table_digest(Table(table.attributes, table.digests, np.ascontiguousarray(swapped)), secret, b"p" * 32),
+        table_digest(Table(table.attributes, table.digests[:-1], np.ascontiguousarray(table.codes[:, :-1])), secret, b"p" * 32),
+        table_digest(table, Secret.new(), b"p" * 32),
+        table_digest(table, secret, b"q" * 32),
+    ]
+    assert len({own, *others}) == 7

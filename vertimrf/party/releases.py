@@ -1,0 +1,201 @@
+"""What a party has released, kept on disk beside its secret: no plan is ever answered twice with fresh noise.
+
+The hashes of a plan are the same in every release made for it. Whoever saw two releases with different phantoms would see which
+levels the phantoms do not explain, at a price far above that of two plans (``vertimrf.plan.price``). So the bytes of a release
+are recorded here, and synced, *before* anybody sees them: after a crash there is either no record, and nothing was sent, or a
+record, and the same bytes are given again.
+
+A record cannot outlive its disk. Whoever moves a secret to another machine moves the folder of its releases with it; where the
+folder is lost, the plan is used up and a new one is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import MessageError, PrivacyError
+from ..files import container
+from ..tables.table import Table
+from .secret import Secret, derive
+
+__all__ = ["Release", "Releases", "table_digest"]
+
+KIND = "release record"
+# Records of a table are hashed so many at a time, sorted: memory stays a fraction of the table's.
+HASHED_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Release:
+    """Which release a record is about, and what it was made from.
+
+    Attributes:
+        plan: the plan's digest [32 bytes].
+        party: index of the party in the plan.
+        kind: "message" or "answer".
+        table: keyed digest of the records that it is made from, see :func:`table_digest`.
+        follow_up: digest of the follow-up that an answer is to; empty for a message.
+    """
+
+    plan: bytes
+    party: int
+    kind: str
+    table: bytes
+    follow_up: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """The record's file: one for each plan, party and kind, whatever the release was made from."""
+        return f"{self.kind}-{self.party}-{self.plan.hex()}.release"
+
+
+class Releases:
+    """A folder of records, one per plan, party and kind.
+
+    Args:
+        folder: where they are kept; made when the first is.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    @classmethod
+    def beside(cls, secret_file: str | os.PathLike[str]) -> Releases:
+        """The records that belong to a secret file, whatever links lead to it."""
+        return cls(f"{Path(secret_file).resolve()}.releases")
+
+    def once(self, release: Release, make: Callable[[], bytes], price: Callable[[], str]) -> bytes:
+        """The bytes of a release: those on record, or new ones that are on record before this returns.
+
+        Of several processes at once one alone puts its bytes on record; the others drop theirs and give the same.
+
+        Args:
+            release: which, and what from.
+            make: makes the bytes; called only when there is no record.
+            price: says what a second release would cost, for the refusal.
+
+        Raises:
+            PrivacyError: something else was released already, the record is damaged, or none can be written; nothing new is
+                released then.
+        """
+        path = self.folder / release.name
+        self._prepare()
+        if not os.path.lexists(path):
+            self._record(path, release, make)
+        released = self._recorded(path, release, price)
+        # Drafts of processes that were killed hold noise that nobody has seen, and nobody should.
+        for left in self.folder.glob(f".*.{path.name}"):
+            left.unlink(missing_ok=True)
+        return released
+
+    def _prepare(self) -> None:
+        """A folder to write to, before anything is made for it."""
+        try:
+            if not self.folder.is_dir():
+                with suppress(FileExistsError):
+                    self.folder.mkdir(mode=0o700)
+                _sync(self.folder.parent)
+            if not os.access(self.folder, os.W_OK | os.X_OK):
+                raise PermissionError(0, "Permission denied")
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _record(self, path: Path, release: Release, make: Callable[[], bytes]) -> None:
+        """Put new bytes on record, unless another process has done so meanwhile."""
+        header = {
+            "plan": release.plan.hex(),
+            "party": release.party,
+            "release": release.kind,
+            "table": release.table.hex(),
+            "follow_up": release.follow_up.hex(),
+        }
+        released = make()
+        header["sha256"] = hashlib.sha256(released).hexdigest()
+        content = container.pack(KIND, header, {"released": np.frombuffer(released, np.uint8)})
+        draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+        try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            # A link, unlike a rename, never replaces what is there: who comes second loses, and has sent nothing yet. Its draft
+            # may be gone by then, removed by who came first.
+            with suppress(FileExistsError, FileNotFoundError):
+                os.link(draft, path)
+            _sync(self.folder)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise self._unwritable(error) from None
+
+    def _recorded(self, path: Path, release: Release, price: Callable[[], str]) -> bytes:
+        """The bytes on record, if they are this release's."""
+        what = f"The record of the {release.kind} released for this plan, {path},"
+        remedy = f"{price()} Make a new plan for a new release; the epsilons of both plans add up (`vertimrf account PLAN PLAN`)."
+        try:
+            header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
+            released = arrays["released"].tobytes()
+            intact = header["sha256"] == hashlib.sha256(released).hexdigest()
+            found = Release(
+                bytes.fromhex(header["plan"]),
+                int(header["party"]),
+                str(header["release"]),
+                bytes.fromhex(header["table"]),
+                bytes.fromhex(header["follow_up"]),
+            )
+        except OSError as error:
+            raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {remedy}") from None
+        except (MessageError, KeyError, TypeError, ValueError):
+            intact, found = False, release
+        if not intact or found.name != release.name:
+            raise PrivacyError(
+                f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. {remedy}"
+            )
+        if found.follow_up != release.follow_up:
+            raise PrivacyError(f"This plan's {release.kind} was released already, to another follow-up. {remedy}")
+        if found.table != release.table:
+            raise PrivacyError(
+                f"This plan's {release.kind} was released already, from another table or under another secret: only the same "
+                f"records give the same {release.kind} again. {remedy}"
+            )
+        return released
+
+    def _unwritable(self, error: OSError) -> PrivacyError:
+        return PrivacyError(
+            f"No record of a release can be kept in {self.folder} ({error.strerror}), so nothing is released: make that folder "
+            "writable, on a file system with hard links, or move the secret to where it is."
+        )
+
+
+def table_digest(table: Table, secret: Secret, plan_digest: bytes) -> bytes:
+    """Tells whether two tables hold the same records, in whatever order, to who has the secret [32 bytes].
+
+    Args:
+        table: record ids (as digests) and codes.
+        secret: keys the digest, so that a record on a stolen disk confirms no guess of the table.
+        plan_digest: of the plan that the table was encoded for.
+    """
+    digest = hashlib.blake2b(key=derive(secret, plan_digest, purpose="release record"), digest_size=32)
+    digest.update(repr(table.codes.shape).encode())
+    order = np.argsort(table.digests, kind="stable")
+    for start in range(0, order.size, HASHED_AT_ONCE):
+        chosen = order[start : start + HASHED_AT_ONCE]
+        digest.update(table.digests[chosen].astype("<u8").tobytes())
+        digest.update(np.ascontiguousarray(table.codes[:, chosen], dtype="<u2").tobytes())
+    return digest.digest()
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder outlast a crash."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,81 @@
+"""What it would cost to release more than once for one plan: the reason why nobody may."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..errors import PlanError
+from ..privacy.events import Event, GaussianEvent, GRREvent, SketchEvent
+from ..privacy.ledger import Ledger, LedgerEntry
+from ..sketches.parameters import SketchPlan
+from .plan import Plan
+
+__all__ = ["ledger_of_releases"]
+
+
+def ledger_of_releases(
+    plan: Plan, messages: Sequence[int], answers: Sequence[int] | None = None, *, one_follow_up: bool = True
+) -> Ledger:
+    """A plan's ledger if every party had released so many times, each time with fresh noise and phantoms.
+
+    Noisy marginals and counts, and rows by randomised response, simply compose. Sketches do not: a plan's hashes are the same
+    in every release, so that under one key a record touches one sketch *per release* of each party of the scheduled pair, all
+    with the same level: with one more release of one party 3 sketches a key, of both 4, and each of both three times 6.
+
+    Args:
+        plan: the plan.
+        messages: how many messages each party releases, in plan order; at least 1.
+        answers: how many answers of the second round; default one each.
+        one_follow_up: whether all answers are to one follow-up. Another follow-up has other hashes, so that its answers compose:
+            per key one sketch for each party that answers it.
+
+    Raises:
+        PlanError: not one number of releases per party, or one below 1.
+    """
+    answers = [1] * len(plan.party_names) if answers is None else answers
+    for times in (messages, answers):
+        if len(times) != len(plan.party_names) or min(times) < 1:
+            raise PlanError(f"Each of {len(plan.party_names)} parties releases at least once, not {list(times)} times.")
+    by_name = dict(zip(plan.party_names, messages, strict=True))
+    out: list[LedgerEntry] = []
+    second = False
+    for entry in plan.entries():
+        event = entry.event
+        if isinstance(event, SketchEvent):
+            events = _second_sketches(event, answers, one_follow_up) if second else _sketches(plan, event, messages)
+            second = True
+        elif isinstance(event, GRREvent):
+            repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[_holder(plan, i)])]
+            events = [GRREvent(event.epsilon, tuple(repeated))]
+        elif isinstance(event, GaussianEvent) and entry not in plan.prior:
+            events = [replace(event, count=event.count * by_name[entry.party])]
+        else:
+            events = [event]
+        out += [replace(entry, event=made) for made in events]
+    return replace(plan.ledger(), entries=tuple(out))
+
+
+def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Event]:
+    """The first round's sketches: keys by how many sketches a record touches under them."""
+    keys: Counter[int] = Counter()
+    if isinstance(plan.sketch, SketchPlan):
+        for pair in plan.sketch.pairs:
+            keys[times[_holder(plan, pair.left)] + times[_holder(plan, pair.right)]] += pair.keys
+    else:
+        keys[sum(times[_holder(plan, group)] for group in range(len(plan.groups)))] += event.keys
+    return [replace(event, keys=count, attributes_per_key=touched) for touched, count in sorted(keys.items())]
+
+
+def _second_sketches(event: SketchEvent, times: Sequence[int], one_follow_up: bool) -> list[Event]:
+    """The second round's: which parties a key serves is not known beforehand, so the two that release most count."""
+    most = sorted(times)[-2:]
+    if one_follow_up:
+        return [replace(event, attributes_per_key=sum(most))]
+    return [replace(event, attributes_per_key=sum(n >= i for n in most)) for i in range(1, max(most) + 1)]
+
+
+def _holder(plan: Plan, group: int) -> int:
+    """The party that publishes a group."""
+    return plan.schema.party_of(plan.groups[group].attributes[0])

@@ -323,17 +323,19 @@ def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
 
 
 @main.command()
-@click.option("--plan", "plan_file", help="Price a plan's whole ledger.")
+@click.argument("plans", nargs=-1, metavar="[PLAN...]")
+@click.option("--records-per-person", type=click.IntRange(min=1), help="Also for a person with so many records in every table.")
 @click.option("--sketch-keys", type=int, help="Or price sketches alone: hash keys t,")
 @click.option("--phantoms", type=int, help="phantom records per sketch,")
 @click.option("--floor", type=int, help="lowest published level,")
 @click.option("--ceiling", type=int, help="highest published level,")
 @click.option("--attributes-per-key", type=int, default=2, help="sketches a record touches under one key,")
 @click.option("--gamma", type=float, default=1.0, help="a level exceeds k with probability (1 + gamma)^-k.")
-@click.option("--delta", type=float, help="At which epsilon is stated; default the plan's.")
+@click.option("--delta", type=float, help="At which epsilon is stated; default the plan's, or the sum of the plans'.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 def account(
-    plan_file: str | None,
+    plans: Sequence[str],
+    records_per_person: int | None,
     sketch_keys: int | None,
     phantoms: int | None,
     floor: int | None,
@@ -343,22 +345,31 @@ def account(
     delta: float | None,
     json_file: str | None,
 ) -> None:
-    """Price a plan, or sketches alone, before any data is touched: the exact epsilon at delta."""
-    from dataclasses import replace
+    """Price plans, or sketches alone, before any data is touched: the exact epsilon at delta.
 
+    Several plans over the same people add up; of each a message is released once.
+    """
     from .privacy.accountant import epsilon
     from .privacy.events import SketchEvent
 
     _check_writable(json_file)
-    if (plan_file is None) == (sketch_keys is None):
-        raise PlanError("Give either --plan, or --sketch-keys with --phantoms, --floor, --ceiling and --delta.")
-    if plan_file is not None:
+    if bool(plans) == (sketch_keys is not None):
+        raise PlanError("Give either plans, or --sketch-keys with --phantoms, --floor, --ceiling and --delta.")
+    if plans:
         from .plan.plan import Plan
+        from .privacy.ledger import Ledger
 
-        ledger = Plan.load(plan_file).ledger()
-        if delta is not None:
-            ledger = replace(ledger, delta=delta)
+        loaded = [Plan.load(path) for path in plans]
+        if len({one.digest() for one in loaded}) < len(loaded):
+            raise PlanError("One plan is given twice: it can be released for only once, and two plans add up to less.")
+        ledger = Ledger.together([one.ledger() for one in loaded], delta)
         priced, text = ledger.to_json(), ledger.table()
+        if len(loaded) > 1:
+            text += f"\n{len(loaded)} plans over the same people, together" + ("; delta is the sum." if delta is None else ".")
+        if records_per_person is not None:
+            group = ledger.group_epsilon(records_per_person)
+            priced = {"ledger": priced, "records_per_person": records_per_person, "epsilon": group, "delta": ledger.delta}
+            text += f"\nA person with {records_per_person} records in every table: epsilon {group:.4f} at the same delta."
     else:
         needed = {"--phantoms": phantoms, "--floor": floor, "--ceiling": ceiling, "--delta": delta}
         missing = [option for option, value in needed.items() if value is None]
@@ -366,6 +377,8 @@ def account(
             raise PlanError(f"Pricing sketches also needs {', '.join(missing)}.")
         spent = epsilon([SketchEvent(phantoms, floor, ceiling, sketch_keys, gamma, attributes_per_key)], delta)
         priced = {"epsilon": spent.epsilon, "delta": delta, "method": spent.method}
+        if records_per_person is not None:
+            raise PlanError("--records-per-person goes with plans.")
         text = f"epsilon {spent.epsilon:.4f} at delta {delta:.4g} (add or remove one record; {spent.method})."
     _write_json(json_file, priced)
     if json_file != "-":

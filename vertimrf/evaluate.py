@@ -14,7 +14,8 @@ import numpy.typing as npt
 from .errors import PlanError, SchemaError, TableError
 from .kernels.contingency import contingency
 from .plan.schema import Schema
-from .tables.arrow import read_arrow
+from .privacy.standing import EXACT
+from .tables.arrow import read_arrow, read_standing
 from .tables.table import align, check_columns, encode_arrow, encode_columns, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
@@ -169,7 +170,9 @@ def evaluate(
 
     Returns:
         ``{"tvd": {"3": mean, ...}, "records": {"real": n, "synthetic": m}, "marginals": ..., "seed": ...}``, and
-        ``"tvd_across_parties"`` over marginals that span two or more parties if the schema has more than one.
+        ``"tvd_across_parties"`` over marginals that span two or more parties if the schema has more than one. They are exact
+        statistics of the real tables, as ``"standing"`` says: not private. ``"synthetic_standing"`` is what the synthetic table
+        says of itself.
 
     Raises:
         TableError, SchemaError: tables that cannot be read or do not fit the schema.
@@ -190,6 +193,8 @@ def evaluate(
         "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
         "marginals": marginals,
         "seed": seed,
+        "standing": EXACT.to_json(),
+        "synthetic_standing": read_standing(synthetic).to_json(),
     }
     if len(schema.parties) > 1:
         owners = [schema.party_of(i) for i in range(attributes)]

@@ -15,6 +15,7 @@ from .party.secret import Secret
 from .plan.plan import Plan
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
+from .privacy.standing import Standing
 
 __all__ = ["describe"]
 
@@ -122,10 +123,9 @@ def _schema(schema: Schema) -> str:
 
 
 def _report(report: dict[str, Any]) -> str:
-    private = "" if report.get("private", True) else " NOT PRIVATE."
     return (
-        f"A report: epsilon {report['epsilon']:.4f} at delta {report['delta']:.4g}, {len(report['ledger'])} events, "
-        f"{report.get('rows', 0):,} rows, {report.get('junction_tree_cells', 0):,} junction tree cells.{private}"
+        f"A report: {len(report['ledger'])} events, {report.get('rows', 0):,} rows, "
+        f"{report.get('junction_tree_cells', 0):,} junction tree cells.\n{Standing.from_json(report.get('standing'))}"
     )
 
 

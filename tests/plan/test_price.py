@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from vertimrf.errors import PlanError
-from vertimrf.plan.planner import make_plan
+from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS, make_plan
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import ORDERS, epsilon
@@ -108,13 +109,17 @@ def test_numbers_that_are_none_are_refused(two, times):
         ledger_of_releases(two, times)
 
 
-@pytest.mark.parametrize("phantoms", [2, 100, 6326, 100_000])
+@pytest.mark.parametrize("phantoms", [2, 10, 50, 100, 1000, 6326, 100_000, 1_000_000])
 def test_a_person_under_two_ids_is_no_worse_off_than_under_one(phantoms):
-    """Whose ids differ between two parties touches one sketch under either of two hashes, not two under one. Under a single key
-    that can be slightly worse at one epsilon; in Rényi divergence, which composes, it is better at every order, and over the
-    keys of a run by far."""
-    level = int(np.log2(phantoms))
-    both = SketchEvent(phantoms, max(level - 4, 0), level + 7, 1 << 14)
+    """Whose ids differ between two parties touches one sketch under either of two hashes, not two under one.
+
+    Under a single key that can be worse at one epsilon, by a few per cent. In Rényi divergence, which adds up over keys, it is
+    better at every order that decides an epsilon, with the levels that the planner chooses; and over a run's keys by far.
+    """
+    level = math.log2(phantoms)
+    floor = max(int(level) - FLOOR_BELOW_PHANTOMS, 0)
+    both = SketchEvent(phantoms, floor, round(level) + CEILING_ABOVE_PHANTOMS, 1 << 14)
     apart = replace(both, attributes_per_key=1)
-    assert np.all(2 * apart.renyi(ORDERS) <= both.renyi(ORDERS) * (1 + 1e-12))
-    assert epsilon([apart, apart], 1e-6).epsilon < epsilon([both], 1e-6).epsilon
+    orders = ORDERS[ORDERS <= 100]
+    assert np.all(2 * apart.renyi(orders) <= both.renyi(orders))
+    assert epsilon([apart, apart], 1e-6).epsilon < 0.6 * epsilon([both], 1e-6).epsilon

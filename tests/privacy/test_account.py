@@ -32,22 +32,46 @@ def test_a_plan(tmp_path):
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b")), ("two", ("x", "y"))))
     plan = make_plan(schema, epsilon=0.7, expected_records=10_000, nonce="test", keys=1 << 12)
     plan.save(tmp_path / "plan.json")
-    outcome = account("--plan", str(tmp_path / "plan.json"), "--json", str(tmp_path / "priced.json"))
+    outcome = account(str(tmp_path / "plan.json"), "--json", str(tmp_path / "priced.json"))
     assert outcome.exit_code == 0
     assert "all parties" in outcome.output
     priced = json.loads((tmp_path / "priced.json").read_text())
     assert 0.68 < priced["epsilon"] <= 0.7
     # A smaller delta costs more.
-    other = account("--plan", str(tmp_path / "plan.json"), "--delta", "1e-9", "--json", "-")
+    other = account(str(tmp_path / "plan.json"), "--delta", "1e-9", "--json", "-")
     assert json.loads(other.output)["epsilon"] > priced["epsilon"]
+
+
+def test_plans_over_the_same_people_add_up(tmp_path):
+    schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
+    for name, epsilon in (("small", 0.3), ("large", 0.7)):
+        make_plan(schema, epsilon=epsilon, delta=1e-5, expected_records=10_000, nonce=name, keys=1 << 12).save(tmp_path / name)
+    both = account(str(tmp_path / "small"), str(tmp_path / "large"), "--json", str(tmp_path / "both.json"))
+    assert both.exit_code == 0, both.output
+    assert "2 plans over the same people" in both.output
+    assert "delta is the sum" in both.output
+    assert "Private (add or remove one record)" in both.output
+    priced = json.loads((tmp_path / "both.json").read_text())
+    assert priced["delta"] == pytest.approx(2e-5)
+    assert 0.7 < priced["epsilon"] < 1.0
+    assert len(priced["entries"]) == 2 * len(json.loads(account(str(tmp_path / "small"), "--json", "-").output)["entries"])
+    # At the delta of each it costs more than at the sum.
+    other = account(str(tmp_path / "small"), str(tmp_path / "large"), "--delta", "1e-5", "--json", "-")
+    assert json.loads(other.output)["epsilon"] > priced["epsilon"]
+    again = account(str(tmp_path / "small"), str(tmp_path / "small"))
+    assert again.exit_code == 2
+    assert "given twice" in again.output
+    person = account(str(tmp_path / "small"), "--records-per-person", "3", "--json", "-")
+    assert 0.9 < json.loads(person.output)["epsilon"] < 2
+    assert "with 3 records in every table: epsilon" in account(str(tmp_path / "small"), "--records-per-person", "3").output
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("", "either --plan, or --sketch-keys"),
-        ("--plan p --sketch-keys 5", "either --plan, or --sketch-keys"),
-        ("--plan nowhere.json", "Cannot read"),
+        ("", "either plans, or --sketch-keys"),
+        ("p --sketch-keys 5", "either plans, or --sketch-keys"),
+        ("nowhere.json", "Cannot read"),
         ("--sketch-keys 5 --floor 3", "--phantoms, --ceiling, --delta"),
         (SKETCHES.replace("131072", "0"), "at least 1, not 0"),
         (SKETCHES.replace("6326", "0"), "at least 1, not 0"),

@@ -69,11 +69,76 @@ def test_an_edited_ledger_is_refused(ledger, edit):
         Ledger.from_json(data)
 
 
-@pytest.mark.parametrize("change", [{"delta": None}, {"delta": "x"}, {"reasons": 3}, {"entries": [1]}])
+@pytest.mark.parametrize("change", [{"delta": None}, {"delta": "x"}, {"reasons": 3}, {"notes": 1}, {"prior": "x"}])
 def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change):
     body = {key: value for key, value in ledger.to_json().items() if key != "digest"} | change
     with pytest.raises(PrivacyError, match=r"malformed|no ledger entry"):
         Ledger.from_json(body | {"digest": json_digest(body).hex()})
+
+
+def test_what_was_spent_beforehand_adds_up_whatever_followed_from_it():
+    count = LedgerEntry(GeometricEvent(50.0, sensitivity=2), "clinic", "a count to plan with", "geometric, scale 50")
+    ledger = Ledger((count, *ENTRIES), 1e-5, prior=1)
+    rest = epsilon([entry.event for entry in ENTRIES], 1e-5).epsilon
+    assert ledger.spent[0].epsilon == pytest.approx(2 / 50)
+    assert ledger.epsilon == pytest.approx(2 / 50 + rest, rel=1e-12)
+    # Composing all losses would have hidden that the others' noise follows the count.
+    assert ledger.epsilon > Ledger((count, *ENTRIES), 1e-5).epsilon
+    assert "added to the first 1" in ledger.table()
+    assert Ledger.from_json(json.loads(json.dumps(ledger.to_json()))) == ledger
+    assert Ledger((count,), 1e-5, prior=1).epsilon == 2 / 50
+
+
+def test_only_pure_noise_can_be_spent_beforehand():
+    with pytest.raises(PrivacyError, match=r"record count.*pure epsilon"):
+        Ledger(ENTRIES, 1e-5, prior=1)
+    with pytest.raises(PrivacyError, match="cannot have 5"):
+        Ledger(ENTRIES, 1e-5, prior=5)
+
+
+def test_runs_over_the_same_people_add_up(ledger):
+    count = LedgerEntry(GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50")
+    planned = Ledger((count, *ENTRIES[:2]), 1e-6, ("noise was fixed",), ("seconds",), prior=1)
+    total = Ledger.together([ledger, planned])
+    assert total.delta == pytest.approx(1.1e-5)
+    assert total.prior == 1
+    assert total.entries == (count, *ENTRIES, *ENTRIES[:2])
+    both = epsilon([entry.event for entry in (*ENTRIES, *ENTRIES[:2])], 1.1e-5).epsilon
+    assert total.epsilon == pytest.approx(0.02 + both)
+    # Composed as one they cost less than what each costs, summed, and more than either.
+    assert max(ledger.epsilon, planned.epsilon) < total.epsilon < ledger.epsilon + planned.epsilon
+    assert not total.private
+    assert total.notes == ("seconds",)
+    assert Ledger.together([ledger, planned], 1e-9).delta == 1e-9
+    replaced = Ledger((LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR"),), 1e-5)
+    with pytest.raises(PrivacyError, match="no total"):
+        Ledger.together([ledger, replaced])
+    with pytest.raises(PrivacyError, match="no ledgers"):
+        Ledger.together([])
+
+
+def test_a_person_with_several_records_pays_for_each_and_more():
+    sigma = 20.0
+    ledger = Ledger((LedgerEntry(GaussianEvent(sigma), "clinic", "a count", "discrete Gaussian"),), 1e-6)
+    once = ledger.group_epsilon(1)
+    assert ledger.epsilon <= once < 1.1 * ledger.epsilon
+    for records in (2, 3, 10):
+        # A Gaussian count under so many records is one with so many times the sensitivity; the general lemma costs more.
+        exact = epsilon([GaussianEvent(sigma, records)], 1e-6).epsilon
+        assert records * once < ledger.group_epsilon(records) < 3 * exact
+        assert exact < ledger.group_epsilon(records)
+    counted = LedgerEntry(GeometricEvent(50.0), "clinic", "a count to plan with", "geometric, scale 50")
+    assert Ledger((counted, *ledger.entries), 1e-6, prior=1).group_epsilon(3) == pytest.approx(3 / 50 + ledger.group_epsilon(3))
+    with pytest.raises(PrivacyError, match="at least 1 record"):
+        ledger.group_epsilon(0)
+
+
+def test_a_ledger_states_its_standing(ledger):
+    assert ledger.standing.private
+    assert (ledger.standing.epsilon, ledger.standing.delta) == (ledger.epsilon, 1e-5)
+    assert ledger.not_private("a party fixed its noise").standing.reasons == ("a party fixed its noise",)
+    responses = Ledger((LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR"),), 1e-5)
+    assert responses.standing.neighbours == "replace one record"
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"epsilon": 1}, {"entries": []}])

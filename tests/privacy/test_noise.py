@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vertimrf.privacy.events import GaussianEvent
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.sketches.encoder import SketchEncoder
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
@@ -45,6 +45,17 @@ def test_gaussian_noise_is_the_discrete_gaussian(sigma):
     assert fits(observed, draws * pmf / pmf.sum())
 
 
+@pytest.mark.parametrize("scale", [0.7, 12.0])
+def test_geometric_noise_is_two_sided(scale):
+    draws, noise = 3000, SystemNoise()
+    found = np.array([noise.geometric(11, scale) for _ in range(draws)]) - 11
+    x = np.arange(-int(40 * scale) - 3, int(40 * scale) + 4)
+    pmf = np.exp(-np.abs(x) / scale)
+    observed = np.array([(found == i).sum() for i in x])
+    assert observed.sum() == draws
+    assert fits(observed, draws * pmf / pmf.sum())
+
+
 def test_gaussian_noise_survives_large_values():
     values = np.array([0, 1 << 40, -(1 << 40)], np.int64)
     assert (np.abs(SystemNoise().gaussian(values, 2.0) - values) < 40).all()
@@ -76,6 +87,14 @@ def test_opendp_states_the_zcdp_that_the_ledger_does():
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
     assert (space >> dp.m.then_gaussian(scale=7.0)).map(d_in=2) == pytest.approx(GaussianEvent(7.0, 2).rho, rel=1e-9)
+
+
+def test_opendp_states_the_epsilon_of_geometric_noise_that_the_ledger_does():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+    assert (space >> dp.m.then_laplace(scale=7.0)).map(d_in=2) == pytest.approx(GeometricEvent(7.0, 2).pure_epsilon, rel=1e-9)
 
 
 def test_random_bytes_come_from_the_operating_system(monkeypatch):

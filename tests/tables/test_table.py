@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 from vertimrf.errors import SchemaError, TableError
 from vertimrf.files.atomic import replacing, write_text
 from vertimrf.plan.schema import MISSING_TEXT, Attribute
+from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode
-from vertimrf.tables.arrow import check_output, read_arrow, write_table
+from vertimrf.tables.arrow import check_output, read_arrow, read_standing, write_table
 from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table, read_chunks
 
 PEOPLE = (
@@ -470,3 +471,33 @@ def test_the_papers_tables_decode_to_themselves(paper_data: Path) -> None:
     raw = read_arrow(paper_data / "nltcs.csv.gz")
     back = decode(table.codes, schema.attributes, np.random.default_rng(0))
     assert all(back[name].cast(pa.string()).equals(raw[name]) for name in schema.names)
+
+
+PRIVATE = Standing(0.55, 1e-6, notes=("seconds follow the data",))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow", "feather"])
+def test_a_table_carries_its_standing(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"t.{suffix}"
+    write_table(people(), path)
+    assert read_standing(path) == UNSTATED
+    write_table(people(), path, PRIVATE)
+    assert read_standing(path) == PRIVATE
+    assert read_arrow(path).num_rows == 4
+    # A table that replaces it by other means does not inherit what it said.
+    write_table(people().slice(1), path)
+    assert read_standing(path) == UNSTATED
+    with pytest.raises(TableError, match="no file"):
+        read_standing(tmp_path / "absent.csv")
+
+
+@pytest.mark.parametrize("stated", ["", "{}", "[1]", '{"standing": 1}', "[" * 100_000, '{"standing": {}, "sha256": "0"}'])
+def test_a_table_whose_standing_is_malformed_is_not_private(tmp_path: Path, stated: str) -> None:
+    write_table(people(), tmp_path / "t.csv", PRIVATE)
+    (tmp_path / "t.csv.standing.json").write_text(stated)
+    assert not read_standing(tmp_path / "t.csv").private
+    table = people().replace_schema_metadata({"vertimrf.standing": stated})
+    write_table(table, tmp_path / "t.parquet")
+    assert not read_standing(tmp_path / "t.parquet").private
+    assert not read_standing(table).private
+    assert not read_standing(table.to_pandas()).private

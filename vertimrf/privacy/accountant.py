@@ -13,7 +13,7 @@ from scipy import fft, optimize, signal, stats
 from ..errors import PrivacyError
 from .events import Event, LossGrid
 
-__all__ = ["Spent", "by_pld", "by_renyi", "calibrate", "cumulative", "delta", "epsilon"]
+__all__ = ["Spent", "by_pld", "by_renyi", "calibrate", "cumulative", "delta", "epsilon", "group_epsilon"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -87,6 +87,27 @@ def by_renyi(events: Sequence[Event], delta: float) -> Floats:
     slack = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     least: Floats = np.maximum((renyi + slack).min(axis=1), 0.0)
     return least
+
+
+def group_epsilon(events: Sequence[Event], delta: float, records: int) -> float:
+    """Epsilon at ``delta`` for neighbours that differ in several records at once; infinite where no bound is found.
+
+    What is (e, d)-private for one record is (k e, d (exp(k e) - 1) / (exp(e) - 1))-private for k (Vadhan, 2017, lemma 2.2). Every
+    d that the events' Rényi divergences have an e for is tried, and the least k e that meets ``delta`` taken.
+
+    Raises:
+        PrivacyError: fewer than 1 record, delta outside (0, 1), or no events.
+    """
+    _check(events, delta)
+    if records < 1:
+        raise PrivacyError(f"A person has at least 1 record, not {records}.")
+    renyi = np.sum([event.renyi(ORDERS) for event in events], axis=0)
+    log_deltas = math.log(delta) - np.linspace(0, 3000, 6001)[:, None]
+    slack = np.log1p(-1 / ORDERS) - (log_deltas + np.log(ORDERS)) / (ORDERS - 1)
+    single = np.maximum((renyi + slack).min(axis=1), 1e-300)
+    growth = (records - 1) * single + np.log(-np.expm1(-records * single)) - np.log(-np.expm1(-single))
+    enough = single[log_deltas[:, 0] + growth <= math.log(delta) + 1e-12]
+    return float(records * enough.min()) if enough.size else math.inf
 
 
 def delta(events: Sequence[Event], epsilon: float) -> float:

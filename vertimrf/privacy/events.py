@@ -251,6 +251,11 @@ class GeometricEvent:
         least, most = self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE
         _check_number("a geometric event's scale", self.scale, least, most)
 
+    @property
+    def pure_epsilon(self) -> float:
+        """The largest loss of all queries together: epsilon at a delta of 0."""
+        return self.count * self.sensitivity / self.scale
+
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
         """Log probability and privacy loss of every noise value, those up to 0 and from the sensitivity on in one each."""

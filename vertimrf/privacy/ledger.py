@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
-from .accountant import Spent, cumulative
-from .events import Event, GRREvent, event_from_json, event_to_json
+from .accountant import Spent, cumulative, group_epsilon
+from .events import Event, GeometricEvent, GRREvent, event_from_json, event_to_json
+from .standing import ADD_OR_REMOVE, REPLACE, Standing
 
 __all__ = ["Ledger", "LedgerEntry"]
 
@@ -61,16 +63,64 @@ class Ledger:
         entries: in order.
         delta: the delta at which epsilon is stated, for the whole run.
         reasons: why the total is no guarantee; empty when it is one.
+        notes: what a reader should know besides.
+        prior: how many of the first entries were released before the others' noise was chosen, which may follow their outcomes.
+            Distributions of losses do not compose then; the epsilons of pure mechanisms, which these are, add to whatever the
+            others spend, as long as *that* was fixed beforehand (basic composition).
+
+    Raises:
+        PrivacyError: a prior entry that is not purely private.
     """
 
     entries: tuple[LedgerEntry, ...]
     delta: float
     reasons: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
+    prior: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.prior <= len(self.entries):
+            raise PrivacyError(f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand.")
+        for entry in self.entries[: self.prior]:
+            _pure_epsilon(entry)
+
+    @classmethod
+    def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
+        """What several runs over the same people spend together, each planned without knowing the others' outcomes.
+
+        Args:
+            ledgers: one per run.
+            delta: at which epsilon is stated; default the sum of theirs.
+
+        Raises:
+            PrivacyError: none, or runs whose neighbours differ.
+        """
+        if not ledgers:
+            raise PrivacyError("There are no ledgers to add up.")
+        if len({ledger.neighbours for ledger in ledgers}) > 1:
+            raise PrivacyError(
+                f"Neighbours of some of these runs {ADD_OR_REMOVE}, of some they {REPLACE}: there is no total; "
+                "price each kind by itself."
+            )
+        entries = [entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]]
+        entries += [entry for ledger in ledgers for entry in ledger.entries[ledger.prior :]]
+        return cls(
+            tuple(entries),
+            sum(ledger.delta for ledger in ledgers) if delta is None else delta,
+            tuple(dict.fromkeys(reason for ledger in ledgers for reason in ledger.reasons)),
+            tuple(dict.fromkeys(note for ledger in ledgers for note in ledger.notes)),
+            sum(ledger.prior for ledger in ledgers),
+        )
 
     @property
     def private(self) -> bool:
         """Whether the total is a guarantee."""
         return not self.reasons
+
+    @property
+    def standing(self) -> Standing:
+        """What the run's releases may claim."""
+        return Standing(self.epsilon, self.delta, self.neighbours, self.reasons, self.notes)
 
     def not_private(self, reason: str) -> Ledger:
         """The same ledger, marked: its total is no guarantee, and why."""
@@ -78,8 +128,24 @@ class Ledger:
 
     @cached_property
     def spent(self) -> tuple[Spent, ...]:
-        """Composed epsilon after each entry, at the ledger's delta."""
-        return tuple(cumulative([entry.event for entry in self.entries], self.delta))
+        """Composed epsilon after each entry, at the ledger's delta; what was spent beforehand is added."""
+        before = list(accumulate(map(_pure_epsilon, self.entries[: self.prior])))
+        out = [Spent(epsilon, "pure") for epsilon in before]
+        if events := [entry.event for entry in self.entries[self.prior :]]:
+            added = before[-1] if before else 0.0
+            out += [Spent(spent.epsilon + added, spent.method) for spent in cumulative(events, self.delta)]
+        return tuple(out)
+
+    def group_epsilon(self, records: int) -> float:
+        """Epsilon at this ledger's delta for a person with so many records, all of them added or removed; infinite where group
+        privacy gives no bound.
+
+        Raises:
+            PrivacyError: fewer than 1 record.
+        """
+        before = sum(map(_pure_epsilon, self.entries[: self.prior]))
+        events = [entry.event for entry in self.entries[self.prior :]]
+        return records * before + group_epsilon(events, self.delta, records)
 
     @property
     def epsilon(self) -> float:
@@ -90,7 +156,7 @@ class Ledger:
     def neighbours(self) -> str:
         """What the guarantee is about; randomised responses show how many records there are, so they can only be replaced."""
         replaced = any(isinstance(entry.event, GRREvent) for entry in self.entries)
-        return "replace one record" if replaced else "add or remove one record"
+        return REPLACE if replaced else ADD_OR_REMOVE
 
     @property
     def method(self) -> str:
@@ -117,6 +183,8 @@ class Ledger:
             "neighbours": self.neighbours,
             "private": self.private,
             "reasons": list(self.reasons),
+            "notes": list(self.notes),
+            "prior": self.prior,
         }
         return body | {"digest": json_digest(body).hex()}
 
@@ -134,7 +202,8 @@ class Ledger:
             raise PrivacyError("The ledger was edited (its digest does not match); use the file that the run wrote.")
         entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
         try:
-            return cls(entries, float(data["delta"]), tuple(str(reason) for reason in data["reasons"]))
+            reasons, notes = (tuple(map(str, data[key])) for key in ("reasons", "notes"))
+            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]))
         except (KeyError, TypeError, ValueError) as error:
             raise PrivacyError(f"The ledger is incomplete or malformed ({error}); use the file that the run wrote.") from None
 
@@ -144,10 +213,19 @@ class Ledger:
             [entry.party, entry.released, entry.noise, f"{share:.1%}", f"{spent.epsilon:.4f}"]
             for entry, share, spent in zip(self.entries, self.shares, self.spent, strict=True)
         ]
-        total = f"Total: epsilon {self.epsilon:.4f} at delta {self.delta:.4g} ({self.neighbours}; {self.method})."
-        lines = [*_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows), total]
-        lines += [f"NOT PRIVATE: {reason}." for reason in self.reasons]
+        how = self.method + (f", added to the first {self.prior}" if self.prior else "")
+        total = f"Total: epsilon {self.epsilon:.4f} at delta {self.delta:.4g} ({self.neighbours}; {how})."
+        lines = [*_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows), total, str(self.standing)]
         return "\n".join(lines)
+
+
+def _pure_epsilon(entry: LedgerEntry) -> float:
+    if not isinstance(entry.event, GeometricEvent):
+        raise PrivacyError(
+            f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to what "
+            "follows from its outcome."
+        )
+    return entry.event.pure_epsilon
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -40,6 +40,15 @@ class SystemNoise:
         flat = np.asarray(values, np.int64).ravel()
         return np.array(measure(flat.tolist()), np.int64).reshape(np.shape(values))
 
+    def geometric(self, value: int, scale: float) -> int:
+        """An integer plus two-sided geometric noise, P(x) proportional to exp(-|x| / scale).
+
+        No plan has it; it protects the one count that a plan may be made from. (OpenDP's ``make_laplace`` on integers.)
+        """
+        dp = _opendp()
+        space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+        return int((space >> dp.m.then_laplace(scale=float(scale)))(value))
+
     def random_bytes(self, count: int) -> bytes:
         """See :class:`Noise`."""
         return os.urandom(count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,11 +14,15 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from ..errors import TableError
-from ..files.atomic import replacing
+from ..files.atomic import replacing, write_text
+from ..privacy.standing import UNSTATED, Standing
 
-__all__ = ["Source", "check_output", "read_arrow", "read_batches", "write_table"]
+__all__ = ["Source", "check_output", "read_arrow", "read_batches", "read_standing", "write_table"]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
+# Where a table states its standing: under this key of its metadata, or, if its format has none, in a file of this ending.
+STANDING_KEY = b"vertimrf.standing"
+STANDING_FILE = ".standing.json"
 
 
 def read_arrow(source: Source) -> pa.Table:
@@ -147,8 +153,14 @@ def check_output(path: str | os.PathLike[str]) -> str:
     raise TableError(f"{path}: no table format goes with this name; end it in .csv, .csv.gz, .parquet or .arrow.")
 
 
-def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
+def write_table(table: pa.Table, path: str | os.PathLike[str], standing: Standing | None = None) -> None:
     """Write a table, whole or not at all: .parquet, .arrow or .feather, .csv or .csv.gz by suffix.
+
+    Args:
+        table: what to write.
+        path: where to.
+        standing: what the table may claim; Parquet and Arrow files carry it in their schema's metadata, and CSV files, which
+            have none, get a file beside them. None for tables that claim nothing.
 
     Raises:
         TableError: another suffix, or the file cannot be written.
@@ -156,6 +168,9 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     kind = check_output(path)
     try:
+        if standing is not None and not kind.startswith(".csv"):
+            stated = json.dumps(standing.to_json()).encode()
+            table = table.replace_schema_metadata({**(table.schema.metadata or {}), STANDING_KEY: stated})
         with replacing(path) as draft:
             if kind == ".parquet":
                 pa.parquet.write_table(table, draft)
@@ -165,8 +180,49 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
             else:
                 with pa.output_stream(draft, compression="gzip" if kind == ".csv.gz" else None) as file:
                     pa.csv.write_csv(table, file)
+                if standing is not None:
+                    # Before the table is there, which it then never is without; and for this table alone.
+                    beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
+                    write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path} cannot be written ({one_line(error)}).") from None
+
+
+def read_standing(source: Source) -> Standing:
+    """What a table says of itself; without a well-formed word it is not private.
+
+    Args:
+        source: as for :func:`read_arrow`.
+
+    Raises:
+        TableError: missing file, or not a table.
+    """
+    try:
+        if not isinstance(source, str | os.PathLike):
+            return _stated(source.schema) if isinstance(source, pa.Table) else UNSTATED
+        path = Path(source)
+        kind = file_kind(path)
+        if kind == "csv":
+            beside = json.loads(Path(f"{path}{STANDING_FILE}").read_text())
+            return Standing.from_json(beside["standing"]) if beside["sha256"] == _sha256(path) else UNSTATED
+        if kind == "parquet":
+            return _stated(pa.parquet.read_schema(path))
+        with pa.ipc.open_file(str(path)) as file:
+            return _stated(file.schema)
+    except (ValueError, KeyError, TypeError, OSError, RecursionError, pa.ArrowException) as error:
+        if isinstance(error, TableError):
+            raise
+        return UNSTATED
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _stated(schema: pa.Schema) -> Standing:
+    stated = (schema.metadata or {}).get(STANDING_KEY)
+    return UNSTATED if stated is None else Standing.from_json(json.loads(stated))
 
 
 def read_batches(path: Path, rows: int) -> Iterator[pa.RecordBatch]:

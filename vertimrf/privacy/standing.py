@@ -1,0 +1,100 @@
+"""What a release claims: private for which neighbours, at which (epsilon, delta); or not private, and why.
+
+Every file that leaves a role carries its standing, and every command that writes or reads one shows it. What does not state
+its standing, or states it in a way that does not add up, is not private.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = ["ADD_OR_REMOVE", "EXACT", "REPLACE", "UNSTATED", "Standing"]
+
+ADD_OR_REMOVE = "add or remove one record"
+REPLACE = "replace one record"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The standing of a release.
+
+    Attributes:
+        epsilon, delta: what the whole run that it belongs to spends at most; None where no mechanism protects it.
+        neighbours: which change of the tables they are about: :data:`ADD_OR_REMOVE` or :data:`REPLACE`.
+        reasons: why it is not private, whatever epsilon says; empty when it is.
+        notes: what a reader should know besides.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    neighbours: str = ADD_OR_REMOVE
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.reasons and not (
+            _is_number(self.epsilon, 0.0, math.inf)
+            and _is_number(self.delta, 0.0, 1.0)
+            and self.neighbours in (ADD_OR_REMOVE, REPLACE)
+        ):
+            object.__setattr__(self, "reasons", (NOT_STATED,))
+
+    @property
+    def private(self) -> bool:
+        """Whether epsilon and delta are a guarantee."""
+        return not self.reasons
+
+    def because(self, *reasons: str) -> Standing:
+        """The same standing with further reasons why it is not private, each once."""
+        return replace(self, reasons=(*self.reasons, *(r for r in dict.fromkeys(reasons) if r not in self.reasons)))
+
+    def noting(self, *notes: str) -> Standing:
+        """The same standing with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def __str__(self) -> str:
+        """One line, and one more per note."""
+        if self.private:
+            line = f"Private ({self.neighbours}): epsilon {self.epsilon:.4g} at delta {self.delta:.3g}, for the whole run."
+        else:
+            line = f"NOT PRIVATE: {'; '.join(self.reasons)}."
+        return "\n".join([line, *(f"Note: {note}." for note in self.notes)])
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            "private": self.private,
+            "neighbours": self.neighbours,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "reasons": list(self.reasons),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Standing:
+        """Read a standing back; one that is missing, incomplete or contradicts itself is not private."""
+        if not isinstance(data, dict) or set(data) != FIELDS:
+            return UNSTATED
+        reasons, notes = data["reasons"], data["notes"]
+        if not all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in (reasons, notes)):
+            return UNSTATED
+        if not isinstance(data["neighbours"], str) or data["private"] is not (not reasons):
+            return UNSTATED
+        numbers = (data["epsilon"], data["delta"])
+        if not all(number is None or _is_number(number, 0.0, math.inf) for number in numbers):
+            return UNSTATED
+        return cls(*numbers, data["neighbours"], tuple(reasons), tuple(notes))
+
+
+def _is_number(value: Any, least: float, most: float) -> bool:
+    """Whether a value is a number, at least the one and below the other."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < most
+
+
+FIELDS = {"private", "neighbours", "epsilon", "delta", "reasons", "notes"}
+NOT_STATED = "it does not state its standing"
+UNSTATED = Standing(None, None, reasons=(NOT_STATED,))
+EXACT = Standing(None, None, reasons=("exact statistics of the real tables, do not publish",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +14,8 @@ from vertimrf.files import container
 from vertimrf.inspect import describe
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.standing import REPLACE, Standing
+from vertimrf.tables.arrow import write_table
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +45,25 @@ def test_binary_files_and_others(tmp_path):
     result = CliRunner().invoke(main, ["inspect", str(tmp_path / "noise")])
     assert result.exit_code == 2
     assert "no file of this library" in result.output
+
+
+@pytest.mark.parametrize("standing", [None, {}, {"private": True}, "private", Standing(1.0, 1e-6).to_json() | {"delta": None}])
+def test_what_does_not_state_its_standing_is_not_private(tmp_path, standing):
+    report = {"epsilon": 1.0, "delta": 1e-6, "private": True, "ledger": [], "standing": standing}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    assert "NOT PRIVATE: it does not state its standing." in describe(tmp_path / "report.json")
+    container.write(tmp_path / "m", container.pack("party message", {"private": True, "standing": standing}, {}))
+    assert "NOT PRIVATE: it does not state its standing." in describe(tmp_path / "m")
+
+
+def test_tables_reports_and_binary_files_say_what_they_claim(tmp_path):
+    good = Standing(0.55, 1e-6, REPLACE, notes=("the exact number of records is published",))
+    for suffix in ("csv", "parquet", "arrow"):
+        write_table(pa.table({"a": [1]}), tmp_path / f"t.{suffix}", good)
+        assert str(good) in describe(tmp_path / f"t.{suffix}")
+        write_table(pa.table({"a": [1]}), tmp_path / f"u.{suffix}")
+        assert "NOT PRIVATE" in describe(tmp_path / f"u.{suffix}")
+    (tmp_path / "report.json").write_text(json.dumps({"ledger": [], "standing": good.to_json()}))
+    container.write(tmp_path / "m", container.pack("model", {"standing": good.to_json()}, {}))
+    for name in ("report.json", "m"):
+        assert str(good) in describe(tmp_path / name)

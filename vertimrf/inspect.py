@@ -16,12 +16,15 @@ from .plan.plan import Plan
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .privacy.standing import Standing
+from .tables.arrow import read_standing
 
 __all__ = ["describe"]
 
+TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
+
 
 def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
-    """A few lines on a plan, message, model, schema, report, or a file of the agreement on a secret.
+    """A few lines on a plan, message, model, table, schema, report, or a file of the agreement on a secret; and its standing.
 
     Args:
         path: the file.
@@ -32,6 +35,9 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
         VertiMRFError: the file cannot be read, was altered, or is none of these.
     """
     path = Path(path)
+    if path.name.endswith(TABLES):
+        stated = read_standing(path)
+        return f"A table, {path.stat().st_size:,} bytes.\n{stated}"
     data = container.read(path)
     if data[:4] == container.MAGIC:
         return _binary(data, str(path))
@@ -64,7 +70,9 @@ def _content(content: Any, path: Path) -> str:
         keys = sum(int(pair["keys"]) for pair in pairs)
         plan_name = fingerprint(bytes.fromhex(content["plan"]))
         own = fingerprint(json_digest(content))
-        return f"A follow-up, fingerprint {own}, to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys."
+        stated = Standing.from_json(content.get("standing"))
+        return f"A follow-up, fingerprint {own}, to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys.
+{stated}"
     if "entries" in content:
         return Ledger.from_json(content).table()
     if "ledger" in content:
@@ -99,7 +107,7 @@ def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) 
     except (KeyError, TypeError, ValueError):
         raise MessageError(f"{where} is altered: its header is incomplete; have it sent again.") from None
     if key is None or plan is None:
-        return f"{line}; so it says itself. Whoever it is for can open it with --key and --plan."
+        return f"{line}; so it says itself. Whoever it is for can open it with --key and --plan; its standing is inside."
     sender, contents = open_sealed(data, header["kind"], plan.digest(), plan.sealing_keys(), key, where, follow_up)
     return f"{line}. It opens, and is proved to be from {called(sender)}.\n{_binary(contents, where)}"
 
@@ -107,10 +115,11 @@ def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) 
 def _binary(data: bytes, where: str) -> str:
     kind, header, arrays = container.peek(data, where)
     lines = [f"A {kind}, {len(data):,} bytes, checksum in order."]
-    lines += [f"  {name}: {_short(value)}" for name, value in header.items()]
+    lines += [f"  {name}: {_short(value)}" for name, value in header.items() if name != "standing"]
     lines += [f"  {name}: {array.dtype} {'×'.join(map(str, array.shape))}" for name, array in list(arrays.items())[:12]]
     if len(arrays) > 12:
         lines.append(f"  … and {len(arrays) - 12} more arrays.")
+    lines.append(str(Standing.from_json(header.get("standing"))))
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,9 +145,15 @@ class MarkovRandomField:
         """Cells, treewidth, bytes and time of a fit."""
         return summary_of(self.tree)
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file (versioned, checksummed, no pickle)."""
+    def save(self, path: str | Path, standing: dict[str, Any] | None = None) -> None:
+        """Write the model to a file (versioned, checksummed, no pickle).
+
+        Args:
+            path: where to.
+            standing: what the measurements it was fitted to may claim, JSON-able; None claims nothing.
+        """
         header = {
+            "standing": standing,
             "sizes": list(self.sizes),
             "cliques": [list(c) for c in self.tree.cliques],
             "parents": list(self.tree.parents),

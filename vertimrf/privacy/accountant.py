@@ -51,6 +51,9 @@ def epsilon(events: Sequence[Event], delta: float) -> Spent:
     Raises:
         PrivacyError: delta outside (0, 1), or no events.
     """
+    _check(events, delta)
+    if _resolution(events)[-1] >= delta:
+        return Spent(float(by_renyi(events, delta)[-1]), "renyi")
     return cumulative(events, delta)[-1]
 
 
@@ -71,8 +74,11 @@ def by_pld(events: Sequence[Event], delta: float) -> Floats:
         PrivacyError: delta outside (0, 1), or no events.
     """
     _check(events, delta)
-    added, removed = (np.array(_epsilons(direction, delta)) for direction in _composed(events))
-    worse: Floats = np.maximum(added, removed)
+    resolved = int((_resolution(events) < delta).sum())
+    worse = np.full(len(events), math.inf)
+    if resolved:
+        added, removed = (np.array(_epsilons(direction, delta)) for direction in _composed(events[:resolved]))
+        worse[:resolved] = np.maximum(added, removed)
     return worse
 
 
@@ -202,6 +208,11 @@ def _check(events: Sequence[Event], delta: float) -> None:
         raise PrivacyError("There are no events to account for.")
     if not 0 < delta < 1:
         raise PrivacyError(f"delta must lie strictly between 0 and 1, not {delta}.")
+
+
+def _resolution(events: Sequence[Event]) -> Floats:
+    """Mass that rounding and cut tails alone count as infinite losses after each event; no smaller delta has an epsilon then."""
+    return np.cumsum([TAIL + event.count * ROUNDING for event in events]) + TAIL
 
 
 Composed = tuple[float, int, list[Floats], list[float]]

@@ -409,7 +409,7 @@ def planner(options: Options) -> list[Row]:
     attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=u) for i, u in enumerate(sizes))
     names = tuple(a.name for a in attributes)
     schema = Schema(attributes=attributes, parties=(("one", names[:8]), ("two", names[8:])))
-    plan = make_plan(schema, epsilon=0.8, expected_records=n, nonce="bars")
+    plan = make_plan(schema, epsilon=0.8, delta=1 / n, expected_records=n, nonce="bars")
     assert isinstance(plan.sketch, SketchPlan)
     sketch, log_cdf = plan.sketch, level_log_cdf(plan.sketch)
     blind, informed = [], []

@@ -144,7 +144,19 @@ def test_a_deployment_role_by_role(folder):
     table = pd.read_parquet(folder / "synthetic.parquet")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
     assert json.loads((folder / "server.json").read_text())["private"] is True
-    refused(run(*steps[5]), "one message per plan")
+    # Told again, a party gives the same message again, under whatever name; from another table it gives none.
+    sent = (folder / "left.message").read_bytes()
+    for out in ("left.message", "again.message"):
+        again = run(*steps[5][:-1], folder / out)
+        assert again.exit_code == 0, again.output
+        assert "Private (add or remove one record): epsilon 2" in again.output
+        assert (folder / out).read_bytes() == sent
+    (folder / "notes.txt").write_text("of somebody")
+    refused(run(*steps[5][:-1], folder / "notes.txt"), "something else")
+    pd.read_csv(folder / "left.csv").assign(b=0).to_csv(folder / "mended.csv", index=False)
+    refused(run("party", folder / "mended.csv", *steps[5][2:-1], folder / "mended.message"),
+            "from another table", "epsilon 2", "all parties", "make a new plan")  # fmt: skip
+    assert not (folder / "mended.message").exists()
     header = run("inspect", folder / "left.message").output
     assert "A sealed party message" in header
     assert f"from 'left' for the server, under the plan {fingerprint}" in header
@@ -199,7 +211,7 @@ def test_a_plan_without_keys_can_be_priced_and_no_more(folder):
     assert result.exit_code == 0
     assert "For pricing" in result.output
     assert "without public keys" in run("inspect", folder / "plan.json").output
-    assert run("account", "--plan", folder / "plan.json").exit_code == 0
+    assert run("account", folder / "plan.json").exit_code == 0
     keys = offers(folder)
     refused(run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "s",
                 "--out", folder / "e"), "no public keys", "vertimrf plan OFFER")  # fmt: skip
@@ -240,7 +252,11 @@ def test_a_deployment_of_two_rounds(folder):
     assert fingerprint in said["answer"]
     assert fingerprint in said["inspect"]
     assert run("compare", folder / "follow-up.json", fingerprint).exit_code == 0
-    refused(run(*steps[3]), "one follow-up per plan")
+    sent = (folder / "left.answer").read_bytes()
+    assert run(*steps[3][:-1], folder / "again.answer").exit_code == 0
+    assert (folder / "again.answer").read_bytes() == sent
+    for file in ("follow-up.json", "synthetic.csv"):
+        assert "Private (add or remove one record): epsilon 2" in run("inspect", folder / file).output
     refused(run("server", folder / "left.message", folder / "right.message", *plan, "--out", folder / "s.csv"), "two rounds")
     refused(run("server", folder / "left.message", folder / "right.message", *plan, "--answer", folder / "left.answer",
                 "--out", folder / "s.csv"), "--follow-up")  # fmt: skip
@@ -267,7 +283,24 @@ def test_bad_epsilon(folder, epsilon):
     assert not (folder / "out.csv").exists()
 
 
-@pytest.mark.parametrize("delta", ["0", "1", "-0.1", "nan"])
+def test_a_large_delta_is_noted_everywhere(folder):
+    result = synthesize(folder, "--expected-records", 4000, delta=0.005, json=folder / "report.json")
+    assert result.exit_code == 0, result.output
+    assert "Note: delta is above 1 / expected records" in result.output
+    assert "delta is above" in json.loads((folder / "report.json").read_text())["standing"]["notes"][0]
+    assert "Note: delta is above" in run("inspect", folder / "out.csv").output
+
+
+def test_replaced_records_are_named_as_such(folder):
+    files = {"out": folder / "out.parquet", "json": folder / "report.json"}
+    result = synthesize(folder, "--expected-records", 4000, encoder="grr", **files)
+    assert result.exit_code == 0, result.output
+    for text in (result.output, run("inspect", folder / "out.parquet").output, run("inspect", folder / "report.json").output):
+        assert "Private (replace one record)" in text
+        assert "Note: the exact number of records is published." in text
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "-0.1", "nan", "0.5", "0.011"])
 def test_bad_delta(folder, delta):
     refused(synthesize(folder, delta=delta), "delta")
 
@@ -415,5 +448,7 @@ def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     real = ("--real", folder / "left.csv", folder / "right.parquet")
     result = run("evaluate", *real, "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml")
     assert result.exit_code == 0
-    assert [line.split()[0] for line in result.output.splitlines()] == ["3-way", "4-way"]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["3-way", "4-way"]
+    assert "These figures: NOT PRIVATE: exact statistics of the real tables, do not publish." in result.stderr
+    assert "The synthetic table: Private (add or remove one record)" in result.stderr
     assert "across parties" in result.output

@@ -229,8 +229,8 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
     from vertimrf.files import container
 
     header, arrays = container.unpack(recorded[2], "party message", "message")
-    assert set(header) <= {"plan", "party", "private", "reasons", "count", "marginals"}
-    assert header["reasons"] == []
+    assert set(header) <= {"plan", "party", "standing", "count", "marginals"}
+    assert header["standing"]["reasons"] == []
     assert {name.rstrip("0123456789") for name in arrays} == {"marginal", "bins", "sketch"}
     assert {key for marginal in header["marginals"] for key in marginal} == {"attributes", "sigma", "units"}
     assert Message.from_bytes(recorded[2], plan).count == recorded[1].answers[0][0]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from .errors import PlanError, VertiMRFError
-from .plan.defaults import MESSAGE_BYTES, TAU
+from .plan.defaults import DELTA_HELP, MESSAGE_BYTES, TAU
 
 __all__ = ["main"]
 
@@ -74,6 +74,15 @@ def _check_new(path: str, kept: str) -> None:
         raise PlanError(f"{path} exists, and {kept}; name another file, or delete it if nothing needs it.")
 
 
+def _write_release(path: str, data: bytes) -> None:
+    """Write what is on record; written before, it is the same."""
+    from .files.atomic import write_bytes
+
+    if Path(path).exists() and Path(path).read_bytes() != data:
+        raise PlanError(f"{path} exists and is something else; name another file: the release is on record, and stays the same.")
+    write_bytes(path, data)
+
+
 def _write_json(path: str | None, data: Any) -> None:
     from .files.atomic import write_text
 
@@ -81,16 +90,6 @@ def _write_json(path: str | None, data: Any) -> None:
         click.echo(json.dumps(data, indent=1))
     elif path is not None:
         write_text(path, json.dumps(data, indent=1) + "\n")
-
-
-def _write_privacy_notice(plan: Any, *paths: str | None) -> None:
-    """Beside every file of a run that is not private, say so and why."""
-    from .files.atomic import write_text
-
-    if plan.reasons:
-        for path in paths:
-            if path not in (None, "-"):
-                write_text(f"{path}.not-private.txt", "".join(f"NOT PRIVATE: {reason}.\n" for reason in plan.reasons))
 
 
 def _read_records(table: str, id_column: str, plan: Any, party: str) -> Any:
@@ -117,7 +116,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--schema", help="Public domains; inferred from the data when absent (for trials: not private).")
 @click.option("--split", help="With one TABLE: how many columns each party gets, for example 8,7.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
-@click.option("--delta", type=float, help="Privacy target; default 1 / expected records, at most 0.001.")
+@click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
 @click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
@@ -169,9 +168,8 @@ def synthesize(
     )
     for warning in trial.result.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    write_table(trial.table, out)
+    write_table(trial.table, out, trial.ledger.standing)
     _write_json(json_file, trial.to_json())
-    _write_privacy_notice(trial.result.plan, out)
     if json_file != "-":
         click.echo(trial.ledger.table())
         click.echo(f"{trial.result.codes.shape[1]:,} synthetic rows written to {out}.")
@@ -244,7 +242,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.argument("offers", nargs=-1, metavar="[OFFER...]")
 @click.option("--schema", "schema_file", required=True, help="Schema with its parties.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
-@click.option("--delta", type=float, help="Privacy target; default 1 / expected records, at most 0.001.")
+@click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
 @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
@@ -298,7 +296,6 @@ def plan(
         public_keys=keys,
     )
     made.save(out)
-    _write_privacy_notice(made, out)
     click.echo(made.summary())
     click.echo(
         f"  Fingerprint {made.fingerprint}: all parties and the server must have this plan, with these keys; compare it by phone."
@@ -498,14 +495,10 @@ def party(
     """A data holder: encode one table into the one message that leaves it, for the server's eyes."""
     from .options import RunOptions
     from .party.party import Party
+    from .party.releases import Releases
     from .party.secret import Secret
 
     _check_writable(out)
-    if Path(out).exists():
-        raise PlanError(
-            f"{out} exists: a party publishes one message per plan, because a second one with the same hashes would weaken "
-            "both; send the first, or make a new plan."
-        )
     agreed, own = _load_own(plan_file, key)
     if agreed.sketch is not None and agreed.sketch.claimed_share and not claim_as_published:
         raise PlanError(
@@ -514,9 +507,13 @@ def party(
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads))
     records = _read_records(table, id_column, agreed, own.party)
-    size = who.run(records).save(out, agreed, own)
-    _write_privacy_notice(agreed, out)
-    click.echo(f"{out} written, {size:,} bytes, for the plan {agreed.fingerprint}.")
+    releases = Releases.beside(secret_file)
+    message = who.release(records, releases, lambda made: made.seal(agreed, own))
+    _write_release(out, message)
+    click.echo(
+        f"{out} written, {len(message):,} bytes, for the plan {agreed.fingerprint}; on record in {releases.folder}, to be kept "
+        f"with the secret.\n{agreed.standing}"
+    )
 
 
 @main.command("follow-up")
@@ -540,7 +537,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
     asked.save(out)
     click.echo(
         f"{out} written: {len(asked.schedule.pairs)} marginals under {sum(pair.keys for pair in asked.schedule.pairs):,} keys; "
-        f"fingerprint {asked.fingerprint}."
+        f"fingerprint {asked.fingerprint}.\n{agreed.standing}"
     )
 
 
@@ -566,18 +563,22 @@ def answer(
     """A data holder, in the second round: the answer to the server's follow-up."""
     from .options import RunOptions
     from .party.party import Party
+    from .party.releases import Releases
     from .party.secret import Secret
     from .plan.follow_up import FollowUp
 
     _check_writable(out)
-    if Path(out).exists():
-        raise PlanError(f"{out} exists: a party answers one follow-up per plan; send that answer, or make a new plan.")
     agreed, own = _load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads))
     records = _read_records(table, id_column, agreed, own.party)
-    size = who.answer(records, asked).save(out, asked, own)
-    click.echo(f"{out} written, {size:,} bytes, to the follow-up {asked.fingerprint}: all parties must have answered this one.")
+    releases = Releases.beside(secret_file)
+    reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
+    _write_release(out, reply)
+    click.echo(
+        f"{out} written, {len(reply):,} bytes, to the follow-up {asked.fingerprint}: all parties must have answered this one.\n"
+        f"{agreed.standing}"
+    )
 
 
 @main.command()
@@ -624,11 +625,11 @@ def server(
     result = role.run(role.read(received), asked, replies)
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    write_table(result.table, out)
+    standing = result.ledger.standing
+    write_table(result.table, out, standing)
     if model_file is not None:
-        result.model.save(model_file)
+        result.model.save(model_file, standing.to_json())
     _write_json(json_file, result.to_json())
-    _write_privacy_notice(agreed, out, model_file)
     if json_file != "-":
         click.echo(result.ledger.table())
         click.echo(f"{result.codes.shape[1]:,} synthetic rows written to {out}.")

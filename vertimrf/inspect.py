@@ -71,8 +71,7 @@ def _content(content: Any, path: Path) -> str:
         plan_name = fingerprint(bytes.fromhex(content["plan"]))
         own = fingerprint(json_digest(content))
         stated = Standing.from_json(content.get("standing"))
-        return f"A follow-up, fingerprint {own}, to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys.
-{stated}"
+        return f"A follow-up, fingerprint {own}, to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys.\n{stated}"
     if "entries" in content:
         return Ledger.from_json(content).table()
     if "ledger" in content:

@@ -23,6 +23,7 @@ from .keys import PrivateKey, called, open_sealed, seal
 from .model.measurement import Measurement
 from .plan.follow_up import FollowUp
 from .plan.plan import LocalPlan, Plan
+from .privacy.standing import Standing
 from .sketches.parameters import CrossPartyRelease, packed_bytes
 
 __all__ = ["Answer", "LocalMarginal", "Message", "largest_message"]
@@ -43,7 +44,8 @@ class Message:
     Attributes:
         plan_digest: the plan it was made for [32 bytes].
         party: index of the party in the plan.
-        private: False when noise was fixed (tests only); the run is then marked as not private.
+        private: False when noise was fixed (tests only), or its file does not claim what the plan does; the run is then marked
+            as not private.
         count: noisy record count, from the first party only.
         marginals: LocMRF's measured marginals, attributes by their indices in the global schema.
         bins: per group of this party, in plan order, and per attribute of it, the map code -> bin [shape=(size,), int64].
@@ -64,8 +66,7 @@ class Message:
         header: dict[str, Any] = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
-            "private": self.private,
-            "reasons": list(plan.reasons),
+            "standing": _standing(plan, self.private).to_json(),
             "count": self.count,
             "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units} for m in self.marginals],
         }
@@ -146,7 +147,7 @@ class Answer:
     Attributes:
         follow_up_digest: the follow-up it answers [32 bytes].
         party: index of the party in the plan.
-        private: False when noise was fixed (tests only).
+        private: False when noise was fixed (tests only), or its file does not claim what the plan does.
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(values, keys), uint8].
     """
 
@@ -157,7 +158,8 @@ class Answer:
 
     def to_bytes(self, follow_up: FollowUp) -> bytes:
         """The answer before it is sealed: sketch levels go as offsets above the plan's floor, two to a byte."""
-        header = {"follow_up": self.follow_up_digest.hex(), "party": self.party, "private": self.private}
+        standing = _standing(follow_up.plan, self.private).to_json()
+        header = {"follow_up": self.follow_up_digest.hex(), "party": self.party, "standing": standing}
         floor = follow_up.sketch.floor
         arrays: dict[str, npt.NDArray[Any]] = {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
         return container.pack(ANSWER_KIND, header, arrays)
@@ -218,7 +220,7 @@ class Answer:
             raise MessageError(f"{where}: {error}") from None
         if len(arrays) != len(sketches):
             raise MessageError(f"{where}: it holds {len(arrays)} arrays where the follow-up asks for {len(sketches)}.")
-        return cls(follow_up.digest(), party, bool(header.get("private")), tuple(sketches))
+        return cls(follow_up.digest(), party, _as_planned(follow_up.plan, header), tuple(sketches))
 
 
 def largest_message(plan: Plan) -> int:
@@ -300,7 +302,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     return Message(
         plan_digest=bytes.fromhex(header["plan"]),
         party=party,
-        private=bool(header["private"]),
+        private=_as_planned(plan, header),
         count=count,
         marginals=tuple(marginals),
         bins=tuple(bins),
@@ -317,6 +319,16 @@ def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequ
     stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in larger]
     if not all(stated) or sum(m.units for m in larger) > local.units:
         raise MessageError("its marginals are not those of the plan's ledger.")
+
+
+def _standing(plan: Plan, private: bool) -> Standing:
+    """What a party's release may claim."""
+    return plan.standing if private else plan.standing.because("a party fixed its noise")
+
+
+def _as_planned(plan: Plan, header: dict[str, Any]) -> bool:
+    """Whether a release claims what its plan does; one that claims less, or nothing, takes the guarantee from the run."""
+    return Standing.from_json(header.get("standing")) == plan.standing
 
 
 def _array(arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -17,11 +17,12 @@ from .message import Answer, Message
 from .options import RunOptions
 from .party.party import Party
 from .party.secret import Secret
+from .plan.defaults import UNCOUNTED_DELTA
 from .plan.follow_up import FollowUp
 from .plan.plan import Plan, Shares, check_target
 from .plan.planner import make_plan, split_parties
 from .plan.schema import Schema
-from .privacy.events import GaussianEvent
+from .privacy.events import GeometricEvent
 from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
@@ -32,8 +33,11 @@ from .tables.table import Table, check_same_records, encode_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Noise of the count to plan with, in units of 1 / epsilon: about a hundredth of the budget.
+# Noise of the count to plan with, in units of 1 / epsilon: a fiftieth of the budget.
 PLANNING_COUNT_NOISE = 50.0
+
+# A server's timings follow from messages; a party's do not, and stay with it in a deployment.
+TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
 
 __all__ = ["Trial", "open_tables", "run_protocol", "synthesize"]
 
@@ -69,7 +73,7 @@ class Trial:
 
     def to_json(self) -> dict[str, Any]:
         """Privacy spent, timings, message sizes and model size, JSON-able."""
-        out = self.result.to_json()
+        out = self.result.to_json() | {"standing": self.ledger.standing.noting(TIMED).to_json()}
         out["seconds"] = {phase: round(seconds, 4) for phase, seconds in self.seconds.items()}
         out["message_bytes"] = self.message_bytes
         return out
@@ -158,7 +162,8 @@ def synthesize(
         epsilon: privacy target of the whole run, add/remove one record.
         schema: public domains; inferred from the data when None, and the run is then marked as not private.
         split: with one table, how many columns each party gets.
-        expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place.
+        expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place, and
+            delta is 1e-10 unless it is given.
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
         planning: delta, rounds, message_bytes and so on, for :func:`vertimrf.make_plan`.
@@ -178,6 +183,9 @@ def synthesize(
         if expected_records is None:
             expected_records, entry = _count_for_planning(parts[0], epsilon)
             prior = (entry,)
+            # What the count decides must spend what was fixed before it.
+            if planning.get("delta") is None:
+                planning["delta"] = UNCOUNTED_DELTA
         plan = make_plan(schema, epsilon=epsilon, expected_records=expected_records, prior=prior, **planning)
     trial = run_protocol(plan, parts, options, folder)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
@@ -240,15 +248,16 @@ def run_protocol(
 
 
 def _count_for_planning(table: Table, epsilon: float) -> tuple[int, LedgerEntry]:
-    """A noisy record count to plan with, for about a hundredth of the budget."""
-    sigma = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
-    exact = np.array([table.codes.shape[1]], np.int64)
-    released = int(SystemNoise().gaussian(exact, sigma)[0])
+    """A noisy record count to plan with, for a fiftieth of epsilon and no delta: what follows from it may not be composed with
+    it, but added.
+    """
+    scale = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
+    released = SystemNoise().geometric(table.codes.shape[1], scale)
     entry = LedgerEntry(
-        GaussianEvent(sigma), "coordinator", "record count, to plan with", f"discrete Gaussian, sigma {sigma:.1f}"
+        GeometricEvent(scale), "coordinator", "record count, to plan with", f"two-sided geometric, scale {scale:.1f}"
     )
     # A count within its noise of none is as good as the noise.
-    return max(released, round(sigma)), entry
+    return max(released, round(scale)), entry
 
 
 def _name(source: Any, index: int) -> str:

@@ -43,7 +43,7 @@ for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
     setattr(os, name, step(getattr(os, name)))
 release = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
 made = step(lambda: os.urandom(1000))
-atomic.write_bytes(out, Releases(folder).once(release, made, lambda: "dear."))
+atomic.write_bytes(out, Releases(folder).once(release, made, lambda shared: "dear."))
 print(steps)
 """
 
@@ -60,8 +60,8 @@ def again() -> bytes:
     raise AssertionError("made again although there is a record")
 
 
-def price() -> str:
-    return PRICE
+def price(shared: bool) -> str:
+    return f"{PRICE} It would share {'its' if shared else 'no'} hashes."
 
 
 @pytest.fixture
@@ -112,11 +112,11 @@ def test_of_several_processes_at_once_one_alone_releases(tmp_path):
 
 def test_another_table_or_follow_up_is_refused_with_the_price(releases):
     kept = releases.once(RELEASE, fresh, price)
-    with pytest.raises(PrivacyError, match=r"from another table.*epsilon 3.6.*new plan.*add up"):
+    with pytest.raises(PrivacyError, match=r"from another table.*epsilon 3.6.*its hashes.*new plan.*add up"):
         releases.once(replace(RELEASE, table=b"u" * 32), again, price)
     answer = replace(RELEASE, kind="answer", follow_up=b"f" * 32)
     releases.once(answer, fresh, price)
-    with pytest.raises(PrivacyError, match=r"to another follow-up.*epsilon 3.6"):
+    with pytest.raises(PrivacyError, match=r"to another follow-up.*epsilon 3.6.*no hashes"):
         releases.once(replace(answer, follow_up=b"g" * 32), again, price)
     assert releases.once(RELEASE, again, price) == kept
 

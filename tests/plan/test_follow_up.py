@@ -10,9 +10,10 @@ from roles import run_server
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError
 from vertimrf.keys import KeyRing
-from vertimrf.message import Answer
+from vertimrf.message import Answer, Message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
+from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret
 from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
@@ -144,14 +145,32 @@ def test_two_rounds_need_keys_for_every_pair():
         plan_of(keys=3)
 
 
-def test_a_party_publishes_once(plan, follow_up, secret):
-    table = tables_of()[0]
-    party = Party(plan, plan.party_names[0], secret)
-    party.run(table)
-    party.answer(table, follow_up)
-    for again in (lambda: party.run(table), lambda: party.answer(table, follow_up)):
-        with pytest.raises(PrivacyError, match="already"):
-            again()
+def test_a_party_releases_once(plan, follow_up, secret, tmp_path):
+    one, two = tables_of()[0], tables_of()[0]
+    two.codes[0, 0] = (two.codes[0, 0] + 1) % 2
+    releases = Releases(tmp_path / "releases")
+
+    def party():
+        """Another process, as it were: nothing is left of the last but its records."""
+        return Party(plan, plan.party_names[0], secret)
+
+    def message(table):
+        return party().release(table, releases, lambda made: made.to_bytes(plan))
+
+    def answer(table, asked):
+        return party().release_answer(table, asked, releases, lambda made: made.to_bytes(asked))
+
+    assert message(one) == message(one) != party().run(one).to_bytes(plan)
+    assert answer(one, follow_up) == answer(one, follow_up) != party().answer(one, follow_up).to_bytes(follow_up)
+    assert Message.from_bytes(message(one), plan).private
+    with pytest.raises(PrivacyError, match=r"message was released already, from another table.*from epsilon .* to .*all parties"):
+        message(two)
+    with pytest.raises(PrivacyError, match=r"answer was released already, from another table.*from epsilon .* to .*all parties"):
+        answer(two, follow_up)
+    pairs = follow_up.schedule.pairs[:-1]
+    other = FollowUp(plan, Schedule.of(plan.schema, follow_up.schedule.groups, pairs), follow_up.bins)
+    with pytest.raises(PrivacyError, match=r"answer was released already, to another follow-up.*all parties"):
+        answer(one, other)
 
 
 def test_a_key_serves_two_parties(plan, follow_up):

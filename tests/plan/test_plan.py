@@ -8,10 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from vertimrf.errors import PlanError, VertiMRFError
+from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.accountant import epsilon
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent
+from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.tables.table import Table
 from vertimrf.trial import _count_for_planning
 
@@ -21,7 +24,8 @@ def plan_with(**options):
         "one": [Attribute.integer("a", 4), Attribute.integer("b", 3)],
         "two": [Attribute.integer("x", 4), Attribute.integer("y", 2)],
     })  # fmt: skip
-    return make_plan(schema, epsilon=1.0, expected_records=20_000, nonce="test", **options)
+    settings = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"} | options
+    return make_plan(schema, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def test_a_plan_is_read_back(options):
     assert back.digest() == plan.digest()
 
 
-@pytest.mark.parametrize(("records", "delta"), [(1, 1e-3), (500, 1e-3), (40_000, 1 / 40_000)])
+@pytest.mark.parametrize(("records", "delta"), [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
 def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
     schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
     assert make_plan(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta == delta
@@ -100,3 +104,54 @@ def test_an_edited_plan_is_refused(content, path, value):
         return
     with pytest.raises(VertiMRFError):
         Plan.from_json(edit(content, *path, value=value))
+
+
+def counted_plan(released, **options):
+    """A plan made from a noisy count, as a trial without expected records makes it."""
+    entry = LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "two-sided geometric, scale 50")
+    schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
+    settings = {"epsilon": 1.0, "delta": 1e-9, "keys": 1 << 12, "prior": (entry,)} | options
+    return make_plan(schema, expected_records=released, **settings)
+
+
+@pytest.mark.parametrize("encoder", ["scheduled-pairs", "grr"])
+def test_what_follows_from_a_count_spends_what_was_fixed_before_it(encoder):
+    spent = 1 / 50 * (2 if encoder == "grr" else 1)
+    for released in (100, 20_000, 3_000_000):
+        plan = counted_plan(released, encoder=encoder)
+        ledger = plan.ledger()
+        assert ledger.prior == 1
+        assert ledger.spent[0].epsilon == pytest.approx(spent)
+        # Basic composition: the count's pure epsilon, and the others' by themselves at a delta that the count has no part in.
+        rest = epsilon([entry.event for entry in ledger.entries[1:]], 1e-9).epsilon
+        assert rest <= 1.0 - spent
+        assert ledger.epsilon == pytest.approx(spent + rest, rel=1e-12)
+        assert 0.95 < ledger.epsilon <= 1.0
+        assert plan.delta == ledger.delta == 1e-9
+        assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_a_count_that_is_not_purely_private_cannot_be_planned_with():
+    entry = LedgerEntry(GaussianEvent(50.0), "coordinator", "record count, to plan with", "discrete Gaussian")
+    with pytest.raises(PrivacyError, match="pure epsilon"):
+        counted_plan(1000, prior=(entry,))
+
+
+def test_a_plan_from_an_edited_count_is_refused():
+    data = counted_plan(1000).to_json()
+    data["prior"][0]["event"]["scale"] = 5.0
+    with pytest.raises(PlanError, match="more than its target"):
+        Plan.from_json(data)
+    with pytest.raises(PlanError, match="more than its target"):
+        Plan.from_json(counted_plan(1000).to_json() | {"epsilon": 0.9})
+
+
+def test_two_plans_never_share_a_nonce_unless_asked_to():
+    assert plan_with(keys=1 << 12, nonce=None).nonce != plan_with(keys=1 << 12, nonce=None).nonce
+
+
+def test_a_plan_states_its_standing():
+    stated = "Private (add or remove one record): epsilon 1 at delta 2.5e-09, for the whole run."
+    assert str(plan_with(keys=1 << 12).standing) == stated
+    assert plan_with(keys=1 << 12, encoder="grr").standing.neighbours == "replace one record"
+    assert "delta is above 1 / expected records" in str(plan_with(keys=1 << 12, delta=1e-4).standing)

@@ -138,10 +138,12 @@ def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
     outcome = command(*arguments, "--claim-as-published")
     assert outcome.exit_code == 0, outcome.output
     assert "NOT PRIVATE: claim as published" in outcome.output
-    assert "NOT PRIVATE: claim as published" in (folder / "out.csv.not-private.txt").read_text()
+    stated = json.loads((folder / "out.csv.standing.json").read_text())["standing"]
+    assert stated["private"] is False
+    assert "claim as published" in stated["reasons"][0]
     told = json.loads((folder / "out.json").read_text())
     assert told["private"] is False
-    assert "claim as published" in told["reasons"][0]
+    assert "claim as published" in told["standing"]["reasons"][0]
     assert told["epsilon"] > 10
     assert len(pd.read_csv(folder / "out.csv")) == told["rows"]
 
@@ -169,14 +171,17 @@ def test_role_by_role_every_file_says_so(folder):
         assert command(*party, "--claim-as-published").exit_code == 0
         plan = Plan.load(folder / "plan.json")
         opened = Message.load(folder / f"{name}.message", plan, ring.server).to_bytes(plan)
-        assert "claim as published" in container.unpack(opened, "party message", name)[0]["reasons"][0]
+        assert "claim as published" in container.unpack(opened, "party message", name)[0]["standing"]["reasons"][0]
     outcome = command(
         "server", folder / "left.message", folder / "right.message", "--plan", folder / "plan.json",
         "--key", folder / "server.key", "--out", folder / "out.csv", "--model", folder / "model", "--json", folder / "out.json",
     )  # fmt: skip
     assert outcome.exit_code == 0, outcome.output
-    for name in ("plan.json", "left.message", "right.message", "out.csv", "model"):
-        assert "claim as published" in (folder / f"{name}.not-private.txt").read_text()
+    for name in ("plan.json", "left.message", "right.message", "out.csv", "model", "out.json"):
+        sealed = ("--plan", folder / "plan.json", "--key", folder / "server.key") if name.endswith("message") else ()
+        told = command("inspect", folder / name, *sealed)
+        assert told.exit_code == 0
+        assert "NOT PRIVATE: claim as published" in told.output
 
 
 def test_scheduled_pairs_never_say_so(folder):

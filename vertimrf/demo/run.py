@@ -15,6 +15,7 @@ from ..options import RunOptions
 from ..plan.plan import Plan, Shares
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
+from ..privacy.standing import EXACT
 from ..tables.arrow import write_table
 from ..tables.table import align
 from ..trial import open_tables, run_protocol
@@ -65,7 +66,7 @@ def run_demo(
     say("\nThe plan, public, made before any data is touched:")
     say(plan.summary())
     trial = run_protocol(plan, parts, options, folder, ring)
-    write_table(trial.table, folder / "synthetic.parquet")
+    write_table(trial.table, folder / "synthetic.parquet", trial.ledger.standing)
     alone = run_protocol(_plan(schema, epsilon, Shares(0.01, 0.99, 0.0), None), parts, options)
 
     truth = align(parts)
@@ -76,18 +77,21 @@ def run_demo(
     opening = f"{folder / plan.party_names[0]}.message --key {folder / 'server.key'} --plan {folder / 'plan.json'}"
     say(f"They are sealed for the server; this opens one: vertimrf inspect {opening}")
     distances = _distances(truth, trial.result.codes, alone.result.codes, schema)
-    say("\nMean total variation distance to the joined truth (known here only), random marginals:")
+    say(f"\nMean total variation distance to the joined truth (known here only), random marginals. These figures: {EXACT}")
     say(f"{'marginals':34}{'this protocol':>16}{'independent parties':>22}")
     for label, row in distances.items():
         say(f"{label:34}{row['protocol']:16.4f}{row['independent']:22.4f}")
     figures = trial.to_json() | {"tvd": distances, "demo_seconds": round(time.perf_counter() - start, 1)}
+    # The synthetic table is private, and says so itself; this report is not.
+    figures |= {"standing": trial.ledger.standing.because(*EXACT.reasons).to_json(), "private": False}
     write_text(folder / "report.json", json.dumps(figures, indent=1) + "\n")
     example = trial.table.slice(0, 3).to_pylist()
     say("\nA synthetic record: " + ", ".join(f"{k}={_short(v)}" for k, v in example[0].items()))
     say(
         f"\n{folder / 'synthetic.parquet'}: {trial.result.codes.shape[1]:,} synthetic flights, all "
         f"{len(schema.names)} attributes, "
-        f"epsilon {trial.ledger.epsilon:.3f} at delta {plan.delta:.2g}. The whole demo took {figures['demo_seconds']:.0f} s."
+        f"epsilon {trial.ledger.epsilon:.3f} at delta {plan.delta:.2g}: a record is a flight here, and what is protected is one "
+        f"flight, not a traveller or a pilot. The whole demo took {figures['demo_seconds']:.0f} s."
     )
     return figures
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError, PlanError, PrivacyError, TableError
+from ..errors import MessageError, PlanError, TableError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..options import RunOptions
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
+from ..plan.price import price_in_words
 from ..plan.schedule import Group, cut_groups
 from ..privacy.noise import Noise, SystemNoise
 from ..published.randomised_response import respond
@@ -22,6 +23,7 @@ from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
 from ..tables.table import Table
 from .local_model import release_local_model
+from .releases import Release, Releases, table_digest
 from .secret import Secret, derive
 
 __all__ = ["Party"]
@@ -62,23 +64,21 @@ class Party:
         self._noise = noise if noise is not None else SystemNoise()
         self._clock = clock if clock is not None else Clock()
         self._options = options if options is not None else RunOptions()
-        self._published: set[str] = set()
 
     def run(self, table: Table) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
 
-        Everything read from the table is an event of the plan's ledger. Call it once per plan: a second message with the same
-        hashes and fresh phantoms would show which levels come from records: those that both messages share.
+        Everything read from the table is an event of the plan's ledger, with fresh noise every time. No two messages for one plan
+        may leave: with the same hashes and fresh phantoms they would show which levels come from records, those that both share.
+        So what leaves goes through :meth:`release`.
 
         Args:
             table: the party's records, encoded against its part of the schema.
 
         Raises:
             TableError: the table's attributes are not those of this party.
-            PrivacyError: it has been called before.
         """
         self._check(table)
-        self._once("message")
         with threads(self._options.num_threads):
             return self._message(table)
 
@@ -115,7 +115,7 @@ class Party:
     def answer(self, table: Table, follow_up: FollowUp) -> Answer:
         """The second round: sketches under the schedule that the server has made from the first round's messages.
 
-        They are an event of the plan's ledger, whatever the schedule. Call it once per plan.
+        They are an event of the plan's ledger, whatever the schedule. What leaves goes through :meth:`release_answer`.
 
         Args:
             table: the party's records, the same as in the first round.
@@ -124,12 +124,10 @@ class Party:
         Raises:
             TableError: the table's attributes are not those of this party.
             MessageError: the follow-up belongs to another plan.
-            PrivacyError: it has been called before.
         """
         if follow_up.plan.digest() != self._plan.digest():
             raise MessageError("The follow-up was made for another plan.")
         self._check(table)
-        self._once("answer")
         with threads(self._options.num_threads), self._clock("LocEnc"):
             groups = follow_up.schedule.of_party(self._index)
             published = [follow_up.schedule.groups[g] for g in groups]
@@ -138,6 +136,53 @@ class Party:
             sketches = self._encode(table, groups, rows, follow_up.sketch, key)
         return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
 
+    def release(self, table: Table, releases: Releases, seal: Callable[[Message], bytes]) -> bytes:
+        """The message as it leaves: the same bytes whenever the same table is released for the same plan.
+
+        Args:
+            table: the party's records, encoded against its part of the schema.
+            releases: what was released already, on disk.
+            seal: turns a message into what is sent.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+            PrivacyError: the plan was released for from another table, or no record can be kept of it.
+        """
+        self._check(table)
+        return releases.once(
+            self._release("message", table), lambda: seal(self.run(table)), lambda shared: self._price("message", shared)
+        )
+
+    def release_answer(
+        self, table: Table, follow_up: FollowUp, releases: Releases, seal: Callable[[Answer], bytes]
+    ) -> bytes:
+        """The answer as it leaves: the same bytes whenever the same table answers the same follow-up.
+
+        Args:
+            table: the party's records, the same as in the first round.
+            follow_up: the server's schedule, checked against the plan when it was read.
+            releases: what was released already, on disk.
+            seal: turns an answer into what is sent.
+
+        Raises:
+            TableError: the table's attributes are not those of this party.
+            MessageError: the follow-up belongs to another plan.
+            PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
+        """
+        self._check(table)
+        return releases.once(
+            self._release("answer", table, follow_up.digest()),
+            lambda: seal(self.answer(table, follow_up)),
+            lambda shared: self._price("answer", shared),
+        )
+
+    def _release(self, kind: str, table: Table, follow_up: bytes = b"") -> Release:
+        digest = self._plan.digest()
+        return Release(digest, self._index, kind, table_digest(table, self._secret, digest), follow_up)
+
+    def _price(self, kind: str, shared: bool) -> str:
+        return price_in_words(self._plan, self._index, kind, shared)
+
     def _check(self, table: Table) -> None:
         mine = self._plan.schema.part(self._plan.party_names[self._index])
         if table.attributes != mine:
@@ -145,14 +190,6 @@ class Party:
                 f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
                 f"{', '.join(a.name for a in mine)}."
             )
-
-    def _once(self, what: str) -> None:
-        if what in self._published:
-            raise PrivacyError(
-                f"Party {self._plan.party_names[self._index]} has given its {what} already; a second one would weaken both: send "
-                "the first again, or make a new plan."
-            )
-        self._published.add(what)
 
     def _bins(self, released: Sequence[LocalMarginal]) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from what LocMRF has already released."""

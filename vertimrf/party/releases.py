@@ -72,7 +72,7 @@ class Releases:
         """The records that belong to a secret file, whatever links lead to it."""
         return cls(f"{Path(secret_file).resolve()}.releases")
 
-    def once(self, release: Release, make: Callable[[], bytes], price: Callable[[], str]) -> bytes:
+    def once(self, release: Release, make: Callable[[], bytes], price: Callable[[bool], str]) -> bytes:
         """The bytes of a release: those on record, or new ones that are on record before this returns.
 
         Of several processes at once one alone puts its bytes on record; the others drop theirs and give the same.
@@ -80,7 +80,7 @@ class Releases:
         Args:
             release: which, and what from.
             make: makes the bytes; called only when there is no record.
-            price: says what a second release would cost, for the refusal.
+            price: says what a second release would cost, for the refusal; told whether it would share the first one's hashes.
 
         Raises:
             PrivacyError: something else was released already, the record is damaged, or none can be written; nothing new is
@@ -135,10 +135,13 @@ class Releases:
             draft.unlink(missing_ok=True)
             raise self._unwritable(error) from None
 
-    def _recorded(self, path: Path, release: Release, price: Callable[[], str]) -> bytes:
+    def _recorded(self, path: Path, release: Release, price: Callable[[bool], str]) -> bytes:
         """The bytes on record, if they are this release's."""
         what = f"The record of the {release.kind} released for this plan, {path},"
-        remedy = f"{price()} Make a new plan for a new release; the epsilons of both plans add up (`vertimrf account PLAN PLAN`)."
+
+        def remedy(shared: bool = True) -> str:
+            return f"{price(shared)} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
+
         try:
             header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
             released = arrays["released"].tobytes()
@@ -151,19 +154,19 @@ class Releases:
                 bytes.fromhex(header["follow_up"]),
             )
         except OSError as error:
-            raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {remedy}") from None
+            raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {remedy()}") from None
         except (MessageError, KeyError, TypeError, ValueError):
             intact, found = False, release
         if not intact or found.name != release.name:
             raise PrivacyError(
-                f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. {remedy}"
+                f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. {remedy()}"
             )
         if found.follow_up != release.follow_up:
-            raise PrivacyError(f"This plan's {release.kind} was released already, to another follow-up. {remedy}")
+            raise PrivacyError(f"This plan's {release.kind} was released already, to another follow-up. {remedy(False)}")
         if found.table != release.table:
             raise PrivacyError(
                 f"This plan's {release.kind} was released already, from another table or under another secret: only the same "
-                f"records give the same {release.kind} again. {remedy}"
+                f"records give the same {release.kind} again. {remedy()}"
             )
         return released
 

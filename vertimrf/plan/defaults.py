@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["MESSAGE_BYTES", "TAU"]
+__all__ = ["DELTA_HELP", "MESSAGE_BYTES", "MOST_DELTA", "TAU", "UNCOUNTED_DELTA", "default_delta"]
 
 # Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
 TAU = 500_000
 # Budget for the sketches in any party's messages: beyond it, accuracy grows with less than the fourth root of the bytes.
 MESSAGE_BYTES = 64_000_000
+# The default delta is never more, however few records there are.
+MOST_DEFAULT_DELTA = 1e-6
+# A plan that is made from a noisy count must not take its delta from it: this is 1 / n^2 for 100,000 records.
+UNCOUNTED_DELTA = 1e-10
+# Beyond it a delta is refused: publishing one record in a hundred outright would meet it, at epsilon 0.
+MOST_DELTA = 0.01
+DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."
+
+
+def default_delta(expected_records: int) -> float:
+    """The delta of a run that does not ask for one.
+
+    Publishing every record outright with a chance of delta meets (0, delta): the chance that anybody at all is exposed is n
+    times that. The habit of 1 / n would allow one person in every run; 1 / n^2 allows at most one run in n.
+    """
+    return min(1 / expected_records**2, MOST_DEFAULT_DELTA)

@@ -87,6 +87,7 @@ class FollowUp:
             "groups": [asdict(group) for group in self.schedule.groups],
             "bins": [[mapping.tolist() for mapping in maps] for maps in self.bins],
             "pairs": [asdict(pair) for pair in self.schedule.pairs],
+            "standing": self.plan.standing.to_json(),
         }
 
     @classmethod

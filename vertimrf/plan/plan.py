@@ -19,9 +19,10 @@ from ..files.canonical import fingerprint, json_digest
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import Event, GaussianEvent, under_replacement
-from ..privacy.ledger import Ledger, LedgerEntry
+from ..privacy.ledger import Ledger, LedgerEntry, pure_epsilon
+from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
 from ..sketches.parameters import CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
-from .defaults import MESSAGE_BYTES
+from .defaults import MESSAGE_BYTES, MOST_DELTA
 from .schedule import Group, Schedule
 from .schema import Schema
 
@@ -112,7 +113,7 @@ class Plan:
             which the target is about replacing one record. None without a sketch share, or with one party.
         nonce: random public text: two runs over the same table never share hashes.
         message_bytes: budget for the sketches in any party's messages.
-        prior: ledger entries spent to make this plan.
+        prior: ledger entries spent to make this plan, purely private (see :class:`~vertimrf.privacy.ledger.Ledger`).
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
     """
@@ -187,18 +188,37 @@ class Plan:
         inferred = () if self.schema.public else ("the schema was inferred from the data",)
         return inferred + (() if self.sketch is None else self.sketch.reasons)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What readers of anything made by this plan should know besides its epsilon and delta."""
+        out = []
+        if self.sketch is not None and self.sketch.publishes_rows:
+            out.append("the exact number of records is published")
+        if self.delta > 1 / self.expected_records:
+            out.append("delta is above 1 / expected records: publishing one record outright would meet it")
+        return tuple(out)
+
+    @property
+    def standing(self) -> Standing:
+        """What anything made by this plan may claim: the target, which its events are held to."""
+        replaced = self.sketch is not None and self.sketch.publishes_rows
+        return Standing(self.epsilon, self.delta, REPLACE if replaced else ADD_OR_REMOVE, self.reasons, self.notes)
+
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
-        return Ledger(self.entries(), self.delta, self.reasons)
+        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self.prior))
 
     def accounted(self) -> tuple[list[Event], float, float]:
         """What the accountant answers for: the events, and the epsilon and delta that they may spend together.
 
-        All of them, and the whole target; where the sketches' part of it is a mere claim, the others and the rest.
+        All of them, and the whole target; where the sketches' part of it is a mere claim, the others and the rest. What was
+        spent to make the plan is taken off the target beforehand.
         """
         share = 0.0 if self.sketch is None else self.sketch.claimed_share
         entries = self._other_entries() if share else self.entries()
-        return [entry.event for entry in entries], (1 - share) * self.epsilon, (1 - share) * self.delta
+        before, rest = entries[: len(self.prior)], entries[len(self.prior) :]
+        left = (1 - share) * self.epsilon - sum(map(pure_epsilon, before))
+        return [entry.event for entry in rest], left, (1 - share) * self.delta
 
     def _check_target(self) -> None:
         """Refuse a plan whose events cost more than it says."""
@@ -287,7 +307,7 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Write the plan as readable JSON."""
-        write_text(path, json.dumps(self.to_json(), indent=1) + "\n")
+        write_text(path, json.dumps(self.to_json() | {"standing": self.standing.to_json()}, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
@@ -370,3 +390,8 @@ def check_target(epsilon: float, delta: float | None) -> None:
         )
     if delta is not None and not 0 < delta < 1:
         raise PlanError(f"delta must lie strictly between 0 and 1, not {delta}.")
+    if delta is not None and delta > MOST_DELTA:
+        raise PlanError(
+            f"delta must be at most {MOST_DELTA:g}, not {delta:g}: to publish that part of all records outright would meet it; "
+            "take one far below 1 / records."
+        )

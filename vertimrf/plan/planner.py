@@ -15,7 +15,7 @@ from ..privacy.events import GaussianEvent
 from ..privacy.ledger import LedgerEntry
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import HIGHEST_CEILING, KINDS, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
-from .defaults import MESSAGE_BYTES, TAU
+from .defaults import MESSAGE_BYTES, TAU, default_delta
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
@@ -40,8 +40,6 @@ UNITS = 4096
 # Parts of a party's budget for one-way marginals and, where it has to choose its graph, for R-scores.
 ONE_WAY_SHARE = 0.08
 SCORE_SHARE = 0.08
-# A larger delta has to be asked for: with so few records the reciprocal of their number protects nobody.
-MOST_DEFAULT_DELTA = 1e-3
 # Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
 FIRST_ROUND = 0.15
 # Bytes of a key in the second round, as a multiple of what they would be over all pairs.
@@ -205,7 +203,7 @@ def make_plan(
         epsilon: target, add/remove one record.
         expected_records: public order of magnitude of the number of records.
         nonce: public text, fresh for every run; default random.
-        delta: target; default 1 / expected_records, at most 0.001.
+        delta: target; default 1 / expected_records squared, at most 1e-6 (:func:`~.defaults.default_delta`).
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
         encoder: "scheduled-pairs"; "grr", the paper's baseline of randomised responses, whose target is about replacing one
             record; or "published" to reproduce the paper's, whose claim of privacy does not hold.
@@ -215,7 +213,8 @@ def make_plan(
         rounds: 1; or 2: a small part of the keys first, over all pairs, and the rest where the server finds them worth most.
         shares: budget division; default :class:`Shares`.
         local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
-        prior: ledger entries already spent to make the plan.
+        prior: ledger entries already spent to make the plan, purely private; the others get what they leave of epsilon. Where
+            ``expected_records`` is one of their outcomes, delta must not follow from it: give one.
         public_keys: of everyone who takes part; needed wherever messages are files.
 
     Raises:
@@ -285,7 +284,7 @@ def _target(epsilon: float, delta: float | None, expected_records: int) -> tuple
     check_target(epsilon, delta)
     if expected_records < 1:
         raise PlanError(f"expected_records must be at least 1, not {expected_records}.")
-    return epsilon, min(1.0 / expected_records, MOST_DEFAULT_DELTA) if delta is None else delta
+    return epsilon, default_delta(expected_records) if delta is None else delta
 
 
 def _check_options(

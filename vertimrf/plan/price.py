@@ -12,7 +12,7 @@ from ..privacy.ledger import Ledger, LedgerEntry
 from ..sketches.parameters import SketchPlan
 from .plan import Plan
 
-__all__ = ["ledger_of_releases"]
+__all__ = ["ledger_of_releases", "price_in_words"]
 
 
 def ledger_of_releases(
@@ -47,9 +47,10 @@ def ledger_of_releases(
             events = _second_sketches(event, answers, one_follow_up) if second else _sketches(plan, event, messages)
             second = True
         elif isinstance(event, GRREvent):
-            repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[_holder(plan, i)])]
+            owners = plan.schedule.parties
+            repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])]
             events = [GRREvent(event.epsilon, tuple(repeated))]
-        elif isinstance(event, GaussianEvent) and entry not in plan.prior:
+        elif isinstance(event, GaussianEvent):
             events = [replace(event, count=event.count * by_name[entry.party])]
         else:
             events = [event]
@@ -60,11 +61,12 @@ def ledger_of_releases(
 def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Event]:
     """The first round's sketches: keys by how many sketches a record touches under them."""
     keys: Counter[int] = Counter()
+    owners = plan.schedule.parties
     if isinstance(plan.sketch, SketchPlan):
         for pair in plan.sketch.pairs:
-            keys[times[_holder(plan, pair.left)] + times[_holder(plan, pair.right)]] += pair.keys
+            keys[times[owners[pair.left]] + times[owners[pair.right]]] += pair.keys
     else:
-        keys[sum(times[_holder(plan, group)] for group in range(len(plan.groups)))] += event.keys
+        keys[sum(times[owner] for owner in owners)] += event.keys
     return [replace(event, keys=count, attributes_per_key=touched) for touched, count in sorted(keys.items())]
 
 
@@ -76,6 +78,22 @@ def _second_sketches(event: SketchEvent, times: Sequence[int], one_follow_up: bo
     return [replace(event, attributes_per_key=sum(n >= i for n in most)) for i in range(1, max(most) + 1)]
 
 
-def _holder(plan: Plan, group: int) -> int:
-    """The party that publishes a group."""
-    return plan.schema.party_of(plan.groups[group].attributes[0])
+def price_in_words(plan: Plan, party: int, kind: str, shared: bool = True) -> str:
+    """What one more release of a kind would cost, by one party and by all, as a sentence for who is refused it.
+
+    Args:
+        plan: the plan.
+        party: who asks.
+        kind: "message" or "answer".
+        shared: whether it would share the first one's hashes; an answer to another follow-up does not.
+    """
+    once = [1] * len(plan.party_names)
+    alone = [2 if i == party else 1 for i in range(len(once))]
+    spent = []
+    for times in (alone, [2] * len(once)):
+        messages, answers = (once, times) if kind == "answer" else (times, once)
+        spent.append(ledger_of_releases(plan, messages, answers, one_follow_up=shared).epsilon)
+    return (
+        f"A second {kind} would take the run from epsilon {plan.ledger().epsilon:.3g} to {spent[0]:.3g}, and to {spent[1]:.3g} "
+        f"once all parties sent one, at delta {plan.delta:.3g}."
+    )

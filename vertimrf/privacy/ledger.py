@@ -14,7 +14,7 @@ from .accountant import Spent, cumulative, group_epsilon
 from .events import Event, GeometricEvent, GRREvent, event_from_json, event_to_json
 from .standing import ADD_OR_REMOVE, REPLACE, Standing
 
-__all__ = ["Ledger", "LedgerEntry"]
+__all__ = ["Ledger", "LedgerEntry", "pure_epsilon"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Ledger:
         if not 0 <= self.prior <= len(self.entries):
             raise PrivacyError(f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand.")
         for entry in self.entries[: self.prior]:
-            _pure_epsilon(entry)
+            pure_epsilon(entry)
 
     @classmethod
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
@@ -129,7 +129,7 @@ class Ledger:
     @cached_property
     def spent(self) -> tuple[Spent, ...]:
         """Composed epsilon after each entry, at the ledger's delta; what was spent beforehand is added."""
-        before = list(accumulate(map(_pure_epsilon, self.entries[: self.prior])))
+        before = list(accumulate(map(pure_epsilon, self.entries[: self.prior])))
         out = [Spent(epsilon, "pure") for epsilon in before]
         if events := [entry.event for entry in self.entries[self.prior :]]:
             added = before[-1] if before else 0.0
@@ -143,7 +143,7 @@ class Ledger:
         Raises:
             PrivacyError: fewer than 1 record.
         """
-        before = sum(map(_pure_epsilon, self.entries[: self.prior]))
+        before = sum(map(pure_epsilon, self.entries[: self.prior]))
         events = [entry.event for entry in self.entries[self.prior :]]
         return records * before + group_epsilon(events, self.delta, records)
 
@@ -219,7 +219,12 @@ class Ledger:
         return "\n".join(lines)
 
 
-def _pure_epsilon(entry: LedgerEntry) -> float:
+def pure_epsilon(entry: LedgerEntry) -> float:
+    """Epsilon of an entry at a delta of 0.
+
+    Raises:
+        PrivacyError: it has none, or none that is accounted for.
+    """
     if not isinstance(entry.event, GeometricEvent):
         raise PrivacyError(
             f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to what "

@@ -75,7 +75,7 @@ class Result:
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
             "private": self.ledger.private,
-            "reasons": list(self.ledger.reasons),
+            "standing": self.ledger.standing.to_json(),
             "ledger": self.ledger.to_json()["entries"],
             "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
             "rows": int(self.codes.shape[1]),
@@ -215,7 +215,7 @@ class Server:
 
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
-            ledger = ledger.not_private("a party fixed its noise")
+            ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
         attributes = tuple(m.attributes for m in kept)
         return Result(
             plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *warnings), options.seed

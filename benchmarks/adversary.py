@@ -17,13 +17,14 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from benchmarks.attacks import bucket, fingerprints, relay  # noqa: E402
+from benchmarks.attacks import bucket, double_release, fingerprints, relay  # noqa: E402
 from benchmarks.attacks.row import Row  # noqa: E402
 
 ATTACKS: dict[str, Callable[[], Iterable[Row]]] = {
     "relay": relay.rows,
     "bucket": bucket.rows,
     "fingerprints": fingerprints.rows,
+    "double release": double_release.rows,
 }
 
 

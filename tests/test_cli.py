@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -260,6 +263,38 @@ def test_a_deployment_of_two_rounds(folder):
     refused(run("server", folder / "left.message", folder / "right.message", *plan, "--out", folder / "s.csv"), "two rounds")
     refused(run("server", folder / "left.message", folder / "right.message", *plan, "--answer", folder / "left.answer",
                 "--out", folder / "s.csv"), "--follow-up")  # fmt: skip
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_party_killed_around_its_record_sends_one_message(folder, when):
+    """SIGKILL just before the record is there, and just after, when the message file is not yet."""
+    from vertimrf.party.secret import Secret
+
+    planned(folder, "--message-mb", 1)
+    Secret.new().save(folder / "left.secret")
+    arguments = ["party", folder / "left.csv", *own(folder, "left"), "--out", folder / "left.message"]
+    code = f"""
+import os, signal, sys
+from vertimrf.cli import main
+link = os.link
+def killed(*paths):
+    if {when == "after"}:
+        link(*paths)
+    os.kill(os.getpid(), signal.SIGKILL)
+os.link = killed
+main(sys.argv[1:])
+"""
+    assert subprocess.run([sys.executable, "-c", code, *map(str, arguments)]).returncode == -signal.SIGKILL
+    assert not (folder / "left.message").exists()
+    records = [path.read_bytes() for path in (folder / "left.secret.releases").glob("message-*")]
+    assert len(records) == (when == "after")
+    assert run(*arguments).exit_code == 0
+    sent = (folder / "left.message").read_bytes()
+    assert all(sent in record for record in records)
+    (folder / "left.message").unlink()
+    assert run(*arguments).exit_code == 0
+    assert (folder / "left.message").read_bytes() == sent
+    assert [path.name for path in (folder / "left.secret.releases").iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_drafted_schema_is_marked_as_not_private(folder):

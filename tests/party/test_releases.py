@@ -3,53 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.attacks.double_release import RELEASE, child, steps
 from vertimrf.errors import PrivacyError
-from vertimrf.party.releases import Release, Releases, table_digest
+from vertimrf.party.releases import Releases, table_digest
 from vertimrf.party.secret import Secret
 from vertimrf.plan.schema import Attribute
 from vertimrf.tables.table import Table
 
-RELEASE = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
 PRICE = "A second one would cost epsilon 3.6."
-
-# Makes fresh bytes, puts them on record, then writes them out, as the command does; and is killed before its n-th step.
-RUN = """
-import os, signal, sys
-from pathlib import Path
-from vertimrf.files import atomic
-from vertimrf.party.releases import Release, Releases
-
-folder, out, kill_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-steps = 0
-
-def step(real):
-    def counted(*arguments, **options):
-        global steps
-        if steps == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        steps += 1
-        return real(*arguments, **options)
-    return counted
-
-for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
-    setattr(os, name, step(getattr(os, name)))
-release = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
-made = step(lambda: os.urandom(1000))
-atomic.write_bytes(out, Releases(folder).once(release, made, lambda shared: "dear."))
-print(steps)
-"""
-
-
-def run(folder: Path, out: Path, kill_at: int = -1) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", RUN, folder, out, str(kill_at)], capture_output=True, text=True)
 
 
 def fresh() -> bytes:
@@ -83,13 +49,12 @@ def test_other_plans_parties_and_kinds_have_records_of_their_own(releases):
 
 
 def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_was(tmp_path):
-    whole = run(tmp_path / "whole", tmp_path / "whole.message")
-    steps = int(whole.stdout)
-    assert steps >= 12
+    count = steps(tmp_path)
+    assert count >= 12
     recorded = 0
-    for kill_at in range(steps):
+    for kill_at in range(count):
         folder, out = tmp_path / f"{kill_at}.releases", tmp_path / f"{kill_at}.message"
-        assert run(folder, out, kill_at).returncode == -9
+        assert child(folder, out, kill_at).wait() == -9
         sent = out.read_bytes() if out.exists() else None
         on_record = list(folder.glob("message-*"))
         recorded += bool(on_record)
@@ -98,13 +63,12 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
         later = Releases(folder).once(RELEASE, again if on_record else fresh, price)
         assert sent in (None, later)
         assert not list(folder.glob(".*")), "drafts of a killed run are left"
-    assert 0 < recorded < steps
+    assert 0 < recorded < count
 
 
 def test_of_several_processes_at_once_one_alone_releases(tmp_path):
-    code = RUN.replace("os.urandom(1000)", "[__import__('time').sleep(0.3), os.urandom(1000)][1]")
-    outs = [tmp_path / f"{i}.message" for i in range(6)]
-    runs = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "releases", out, "-1"]) for out in outs]
+    outs = [tmp_path / f"{i}.message" for i in range(4)]
+    runs = [child(tmp_path / "releases", out, pause=0.3) for out in outs]
     assert [process.wait() for process in runs] == [0] * len(runs)
     assert len({out.read_bytes() for out in outs}) == 1
     assert len(os.listdir(tmp_path / "releases")) == 1

@@ -1,0 +1,129 @@
+"""The double release: whoever gets two messages for one plan, with the same hashes and fresh phantoms, peels the phantoms off.
+
+Nobody has to be malicious: a command is run again because its output was lost, its machine went down, or the ids were mended.
+Here it is run again in each of these ways, every run a process of its own; what counts is how many different releases get out.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from vertimrf.errors import PrivacyError
+from vertimrf.keys import KeyRing
+from vertimrf.party.party import Party
+from vertimrf.party.releases import Release, Releases
+from vertimrf.party.secret import Secret
+from vertimrf.plan.price import ledger_of_releases
+
+from .deployment import NAMES, plan_for, tables_for
+from .row import Row
+
+__all__ = ["RELEASE", "child", "rows", "steps"]
+
+RELEASE = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
+ROWS, KEYS = 2000, 1 << 14
+AT_ONCE = 6
+
+# Makes fresh bytes, puts them on record, then writes them out, as `vertimrf party` does; killed before its n-th step on disk.
+CHILD = """
+import os, signal, sys, time
+from pathlib import Path
+from vertimrf.files import atomic
+from vertimrf.party.releases import Release, Releases
+
+folder, out, kill_at, pause = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+steps = 0
+
+def step(real):
+    def counted(*arguments, **options):
+        global steps
+        if steps == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        steps += 1
+        return real(*arguments, **options)
+    return counted
+
+def fresh():
+    time.sleep(pause)
+    return os.urandom(1000)
+
+for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
+    setattr(os, name, step(getattr(os, name)))
+release = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
+atomic.write_bytes(out, Releases(folder).once(release, step(fresh), lambda shared: "dear."))
+print(steps)
+"""
+
+
+def child(folder: Path, out: Path, kill_at: int = -1, pause: float = 0.0) -> subprocess.Popen[str]:
+    """A process that releases to ``out`` with its records in ``folder``, and is killed before a step if told so."""
+    arguments = [sys.executable, "-c", CHILD, str(folder), str(out), str(kill_at), str(pause)]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def steps(folder: Path) -> int:
+    """How many steps on disk a whole release takes."""
+    run = child(folder / "releases", folder / "message")
+    return int(run.communicate()[0])
+
+
+def rows() -> Iterator[Row]:
+    """What gets out with and without records, and what it would cost."""
+    ring = KeyRing.new(NAMES)
+    plan = plan_for(ring, ROWS, KEYS, rounds=1, nonce="double release")
+    table, other = (tables_for(plan, ROWS, seed)[0] for seed in (0, 1))
+    secret = Secret.new()
+    key = ring.parties[NAMES[0]]
+
+    def party() -> Party:
+        return Party(plan, NAMES[0], secret)
+
+    unrecorded = len({party().run(table).to_bytes(plan) for _ in range(3)})
+    yield Row("double release: different contents of 3 runs without a record", unrecorded, "3: it matters", unrecorded == 3)
+    target = plan.ledger().epsilon
+    for times, who in (((2, 1, 1), "one of three parties twice"), ((2, 2, 2), "all twice"), ((3, 3, 3), "all three times")):
+        epsilon = ledger_of_releases(plan, times).epsilon
+        yield Row(
+            f"double release: epsilon of a plan of {target:.2f} released by {who}",
+            epsilon,
+            f"above {max(times)} plans' {max(times) * target:.2f}",
+            epsilon > max(times) * target,
+        )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        releases = Releases(folder / "secret.releases")
+        given = {party().release(table, releases, lambda made: made.seal(plan, key)) for _ in range(3)}
+        yield Row("double release: different messages of 3 runs on record", len(given), "1", len(given) == 1)
+        try:
+            party().release(other, releases, lambda made: made.seal(plan, key))
+            said = ""
+        except PrivacyError as error:
+            said = str(error)
+        priced = "from another table" in said and "epsilon" in said
+        yield Row("double release: another table gets a message", int(not said), "0, and the price is said", priced)
+        yield from killed(folder)
+        outs = [folder / f"{i}.message" for i in range(AT_ONCE)]
+        runs = [child(folder / "at once", out, pause=0.3) for out in outs]
+        ended = [run.wait() for run in runs]
+        different = len({out.read_bytes() for out in outs if out.exists()})
+        done = different == 1 and not any(ended)
+        yield Row(f"double release: different messages of {AT_ONCE} processes at once", different, "1", done)
+
+
+def killed(folder: Path) -> Iterator[Row]:
+    """Killed at every step on disk, and run again."""
+    count = steps(folder)
+    second, died = 0, 0
+    for kill_at in range(count):
+        own, out = folder / f"{kill_at}.releases", folder / f"{kill_at}.killed"
+        died += child(own, out, kill_at).wait() == -signal.SIGKILL
+        later = Releases(own).once(RELEASE, lambda: os.urandom(1000), lambda shared: "dear.")
+        second += out.exists() and out.read_bytes() != later
+    name = f"double release: second messages after SIGKILL at each of {count} steps"
+    yield Row(name, second, "0", second == 0 and died == count)

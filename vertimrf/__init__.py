@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .keys import Offer, PrivateKey, PublicKeys
     from .message import Message
     from .party.party import Party
+    from .party.releases import Releases
     from .party.secret import Secret
     from .plan.plan import Plan
     from .plan.planner import make_plan
@@ -28,6 +29,7 @@ __all__ = [
     "Plan",
     "PrivateKey",
     "PublicKeys",
+    "Releases",
     "Result",
     "Schema",
     "Secret",
@@ -48,6 +50,7 @@ __getattr__, __dir__ = lazy_exports(
         "Plan": "plan.plan",
         "PrivateKey": "keys",
         "PublicKeys": "keys",
+        "Releases": "party.releases",
         "Result": "server.server",
         "Schema": "plan.schema",
         "Secret": "party.secret",

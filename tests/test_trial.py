@@ -234,11 +234,37 @@ def test_a_seed_fixes_the_sampling_alone(plan, messages):
     assert not np.array_equal(one, other)
 
 
-def test_two_runs_never_share_noise_or_hashes(plan, parts):
-    secret = Secret.new()
+class NoPhantoms(FixedNoise):
+    """Phantoms at the floor: what is left of the sketches are the records' own levels."""
+
+    def random_bytes(self, count):
+        return bytes(count)
+
+
+def test_two_runs_never_share_hashes():
+    """Each run draws a plan of its own: even under one secret, the same records have other levels."""
+    schema = Schema.of({"one": [Attribute.integer("a", 2)], "two": [Attribute.integer("x", 2)]})
+    tables = [pd.DataFrame({"id": range(200), column: np.arange(200) % 2}) for column in "ax"]
+    plans = [synthesize(tables, "id", 1.0, schema=schema, expected_records=200, rows=5).result.plan for _ in range(2)]
+    assert plans[0].nonce != plans[1].nonce
+    assert replace(plans[0], nonce="") == replace(plans[1], nonce="")
+    part, secret = open_tables(tables, "id", schema)[1][0], Secret.new()
+    one, again, two = (Party(plan, "one", secret, NoPhantoms(0)).run(part).sketches[0] for plan in (plans[0], *plans))
+    np.testing.assert_array_equal(one, again)
+    # Levels above the floor are seldom enough the same for two independent draws.
+    shown = np.maximum(one, two) > plans[0].sketch.floor
+    assert shown.sum() > 1000
+    assert np.mean((one == two)[shown]) < 0.35
+
+
+def test_two_releases_never_share_noise(plan, parts):
+    """Even of one plan, table and secret: every marginal differs, and phantoms are independent draws."""
+    secret, nobody = Secret.new(), replace(parts[0], digests=parts[0].digests[:0], codes=parts[0].codes[:, :0])
     one, two = (Party(plan, "one", secret).run(parts[0]) for _ in range(2))
-    assert any(not np.array_equal(a.counts, b.counts) for a, b in zip(one.marginals, two.marginals, strict=True))
-    assert not np.array_equal(one.sketches[0], two.sketches[0])
+    assert all(not np.array_equal(a.counts, b.counts) for a, b in zip(one.marginals, two.marginals, strict=True))
+    # Of no records at all, levels are phantoms alone.
+    one, two = (np.concatenate([t.ravel() for t in Party(plan, "one", secret).run(nobody).sketches]) for _ in range(2))
+    assert abs(np.corrcoef(one, two)[0, 1]) < 5 / np.sqrt(one.size)
 
 
 def test_small_tau_warns_and_goes_on(parts):

@@ -129,6 +129,26 @@ def test_a_follow_up_that_costs_more_than_agreed_is_refused(plan, follow_up):
         FollowUp.from_json(data, plan)
 
 
+@pytest.mark.parametrize("widened", [[0], [-1], [0, 1, 2]], ids=["the first pair", "the last pair", "three pairs"])
+def test_exactly_the_keys_that_were_paid_for_may_be_asked(plan, follow_up, widened):
+    """As many keys as the ledger has for the second round, wherever they go, and not one more."""
+    (event,) = [entry.event for entry in plan.entries() if entry.released.startswith("second round")]
+    assert event.keys == plan.second_keys
+    data = follow_up.to_json()
+    left = plan.second_keys - sum(pair["keys"] for pair in data["pairs"])
+    for position, number in enumerate(widened):
+        data["pairs"][number]["keys"] += left // len(widened) + (position < left % len(widened))
+    exact = FollowUp.from_json(data, plan)
+    assert sum(pair.keys for pair in exact.schedule.pairs) == plan.second_keys
+    for pair in data["pairs"]:
+        pair["keys"] += 1
+        with pytest.raises(MessageError, match="more privacy"):
+            FollowUp.from_json(data, plan)
+        with pytest.raises(MessageError, match="more privacy"):
+            replace(exact, schedule=replace(exact.schedule, pairs=tuple(ScheduledPair(**p) for p in data["pairs"])))
+        pair["keys"] -= 1
+
+
 def test_a_follow_up_of_gigabytes_is_refused():
     schema = Schema.of({"a": [Attribute.integer("wide", 10_000)], "b": [Attribute.integer("x", 3)]})
     plan = make_plan(schema, epsilon=1.0, expected_records=10_000, nonce="wide", rounds=2)

@@ -1,0 +1,172 @@
+"""What a plan's events cost, each computed here a second time from what the mechanisms do: in high precision, or by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import mpmath
+import pytest
+
+from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.accountant import by_renyi, delta, epsilon
+from vertimrf.privacy.events import GaussianEvent, GRREvent, SketchEvent
+from vertimrf.privacy.ledger import LedgerEntry
+
+# Three parties: two that have to choose a local graph, and one of a single attribute.
+SIZES = {"one": (6, 5, 4, 7), "two": (5, 7, 6, 5, 3), "three": (4,)}
+
+
+def plan_of(**changes):
+    schema = Schema.of({name: [Attribute.integer(f"{name}{i}", s) for i, s in enumerate(own)] for name, own in SIZES.items()})
+    settings = {"epsilon": 1.0, "delta": 1e-5, "expected_records": 3000, "nonce": "prices", "keys": 1 << 10, "tau": 3000}
+    return make_plan(schema, **settings | changes)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of(rounds=2)
+
+
+def hockey_stick(pairs, at):
+    """The larger of both directions' sums of max(p - e^at q, 0)."""
+    factor = mpmath.exp(at)
+    return max(sum(max(p - factor * q, 0) for p, q in pairs), sum(max(q - factor * p, 0) for p, q in pairs))
+
+
+def discrete_gaussian(sigma, sensitivity):
+    """Probabilities of every answer without and with a record, to 40 digits."""
+    reach = 16 * math.ceil(sigma) + sensitivity
+    mass = {x: mpmath.exp(-mpmath.mpf(x) ** 2 / (2 * mpmath.mpf(sigma) ** 2)) for x in range(-2 * reach, 2 * reach + 1)}
+    total = sum(mass.values())
+    return [(mass[x] / total, mass[x - sensitivity] / total) for x in range(-reach, reach + 1)]
+
+
+@pytest.mark.parametrize(
+    ("sigma", "sensitivity", "count", "at"),
+    [(2.0, 1, 1, 0.5), (2.0, 3, 1, 1.0), (0.7, 1, 1, 1.5), (40.0, 33, 1, 0.8), (2.0, 1, 2, 0.5), (0.7, 2, 2, 3.0)],
+)
+def test_gaussian_queries_cost_what_their_law_says(sigma, sensitivity, count, at):
+    with mpmath.workdps(40):
+        pairs = one = [(p, q) for p, q in discrete_gaussian(sigma, sensitivity) if p + q > mpmath.mpf(10) ** -18]
+        for _ in range(count - 1):
+            pairs = [(p * r, q * s) for p, q in pairs for r, s in one]
+        exact = float(hockey_stick(pairs, at))
+    assert exact <= delta([GaussianEvent(sigma, sensitivity, count)], at) <= exact * 1.01 + 1e-9
+
+
+def clipped_laws(phantoms, floor, ceiling):
+    """Of one published sketch without records, and of a record's level: P(level <= l) for l = floor .. ceiling."""
+    level = [1 - mpmath.mpf(2) ** -l for l in range(floor, ceiling)] + [mpmath.mpf(1)]
+    return [c**phantoms for c in level], level
+
+
+def two_sketches(phantoms, floor, ceiling):
+    """Probabilities of every pair of levels of the two sketches that a record touches under a key, without it and with it."""
+    phantom, level = clipped_laws(phantoms, floor, ceiling)
+
+    def at_most(a, b):
+        if a < 0 or b < 0:
+            return mpmath.matrix([0, 0])
+        both = phantom[a] * phantom[b]
+        return mpmath.matrix([both, both * level[min(a, b)]])
+
+    cells = (
+        at_most(a, b) - at_most(a - 1, b) - at_most(a, b - 1) + at_most(a - 1, b - 1)
+        for a in range(len(level))
+        for b in range(len(level))
+    )
+    return [tuple(cell) for cell in cells]
+
+
+def test_sketches_cost_what_the_two_of_a_key_tell_together(plan):
+    """Under every key of either round a record is in one sketch of each of two parties, at one level."""
+    sketch = plan.sketch
+    events = [entry.event for entry in plan.entries() if entry.party == "all parties"]
+    assert [event.keys for event in events] == [sum(pair.keys for pair in sketch.pairs), plan.second_keys]
+    with mpmath.workdps(40):
+        pairs = two_sketches(sketch.phantoms, sketch.floor, sketch.ceiling)
+        assert float(sum(p for p, _ in pairs)) == pytest.approx(1)
+        assert float(sum(q for _, q in pairs)) == pytest.approx(1)
+        exact = {at: float(hockey_stick(pairs, at)) for at in (0.01, 0.1, 1.0)}
+    for event in events:
+        for at, least in exact.items():
+            assert least <= delta([replace(event, keys=1)], at) <= least * 1.01 + 1e-9
+
+
+def expected_events(plan):
+    """The run's events, counted from what each party does: name -> [(noise, sensitivity, how many)]."""
+    out = {}
+    for (name, sizes), local in zip(SIZES.items(), plan.local, strict=True):
+        d = len(sizes)
+        out[name] = [(local.one_way_sigma, 1, d)]
+        if d > 1:
+            # An R-score is half of an L1 norm of differences, in steps of 1/16 record: half of 1 + 3 records, and a step for
+            # rounding.
+            out[name] += [(local.score_sigma, 16 * (1 + 3) // 2 + 1, d * (d - 1) // 2), (local.unit_sigma, 1, local.units)]
+    out["one"].insert(0, (plan.count_sigma, 1, 1))
+    return out
+
+
+def test_every_party_pays_for_its_whole_local_model(plan):
+    assert SCORE_GRID == 16
+    assert SCORE_SENSITIVITY == 33
+    ledger = {name: [e.event for e in plan.entries() if e.party == name] for name in (*SIZES, "all parties")}
+    for name, events in expected_events(plan).items():
+        assert sorted((e.sigma, e.sensitivity, e.count) for e in ledger[name]) == sorted(events)
+    assert sum(map(len, ledger.values())) == len(plan.entries()) == 10
+    assert all(units > 0 for units in (plan.local[0].units, plan.local[1].units))
+
+
+def test_the_total_is_that_of_all_events(plan):
+    events = [GaussianEvent(*event) for own in expected_events(plan).values() for event in own]
+    sketch = plan.sketch
+    for keys in (sum(pair.keys for pair in sketch.pairs), plan.second_keys):
+        events.append(SketchEvent(sketch.phantoms, sketch.floor, sketch.ceiling, keys, attributes_per_key=2))
+    assert plan.ledger().epsilon == pytest.approx(epsilon(events, plan.delta).epsilon, rel=1e-6)
+    # And no event is for nothing.
+    whole = by_renyi(events, plan.delta)[-1]
+    assert all(by_renyi(events[:i] + events[i + 1 :], plan.delta)[-1] < whole for i in range(len(events)))
+
+
+def test_what_was_spent_before_the_plan_counts(plan):
+    spent = LedgerEntry(GaussianEvent(50.0), "coordinator", "record count, to plan with", "discrete Gaussian, sigma 50.0")
+    later = plan_of(rounds=2, prior=(spent,))
+    assert later.entries()[0] == spent
+    assert len(later.entries()) == len(plan.entries()) + 1
+    assert 0.97 < later.ledger().epsilon <= 1.0
+    assert later.count_sigma > plan.count_sigma
+
+
+def test_shared_keys_cost_what_all_attributes_under_one_key_tell():
+    plan = plan_of(encoder="published", claim_as_published=True, keys=500)
+    (event,) = [entry.event for entry in plan.entries() if entry.party == "all parties"]
+    attributes = sum(map(len, SIZES.values()))
+    assert (event.keys, event.attributes_per_key) == (500, attributes)
+    with mpmath.workdps(40):
+        phantom, level = clipped_laws(event.phantoms, event.floor, event.ceiling)
+        pairs = []
+        for m in range(len(level)):
+            below = (phantom[m - 1], level[m - 1]) if m else (0, 0)
+            g, f = phantom[m] - below[0], level[m] - below[1]
+            for s in range(1, attributes + 1):
+                # s of the sketches at the lowest level m, the others above it.
+                absent = mpmath.binomial(attributes, s) * g**s * (1 - phantom[m]) ** (attributes - s)
+                pairs.append((absent, absent * (below[1] + f * (phantom[m] / g) ** s)))
+        assert float(sum(q for _, q in pairs)) == pytest.approx(1)
+        exact = {at: float(hockey_stick(pairs, at)) for at in (0.01, 1.0, 5.0)}
+    for at, least in exact.items():
+        assert least <= delta([replace(event, keys=1)], at) <= least * 1.01 + 1e-9
+
+
+def test_under_replacement_a_record_counts_twice_in_every_query():
+    plan = plan_of(encoder="grr")
+    for name, events in expected_events(plan).items():
+        ledger = [e.event for e in plan.entries() if e.party == name]
+        assert sorted((e.sigma, e.sensitivity, e.count) for e in ledger) == sorted((s, 2 * d, n) for s, d, n in events)
+    (event,) = [entry.event for entry in plan.entries() if entry.party == "all parties"]
+    assert event == GRREvent(plan.sketch.epsilon, tuple(group.size for group in plan.groups))
+    assert len(event.sizes) == sum(map(len, SIZES.values()))
+    assert 0.97 < plan.ledger().epsilon <= 1.0

@@ -1,0 +1,254 @@
+"""What the ledger takes for independent is: hashes of pairs, key blocks, rounds, plans and secrets, and every phantom.
+
+Hashes: one record alone, phantoms at the floor, so that what is published are the record's own levels. Laid end to end, they
+must be a stream of independent draws: no stretch of it repeats another one at any distance.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles import ALPHA, cdf, chi_square
+from scipy import fft, stats
+
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.follow_up import FollowUp
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schedule import Schedule
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketches.encoder import SketchEncoder
+from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
+from vertimrf.tables.table import Table
+
+SECRET = bytes(range(32))
+
+
+class NoPhantoms(FixedNoise):
+    """Phantoms at the floor."""
+
+    def random_bytes(self, count: int) -> bytes:
+        return bytes(count)
+
+
+def chance_of_repeats(stream: np.ndarray, cuts: tuple[float, ...]) -> float:
+    """p-value of the largest autocorrelation of a stream of independent draws over all distances.
+
+    The draws are cut in two above each of ``cuts``. Of N signs, a distance's sum of products has a variance of N, and is all but
+    normal; with N / 2 distances, the largest is judged by Bonferroni's inequality. A stretch of K that repeats makes one sum K.
+    """
+    worst = 1.0
+    for cut in cuts:
+        sign = (stream > cut).astype(float)
+        sign -= sign.mean()
+        sign /= sign.std()
+        size = fft.next_fast_len(2 * sign.size)
+        power = np.abs(fft.rfft(sign, size)) ** 2
+        together = fft.irfft(power, size)[1 : sign.size]
+        # A distance L has N - L products.
+        z = np.abs(together) / np.sqrt(np.arange(sign.size - 1, 0, -1))
+        long = z[: max(sign.size - 500, 1)]
+        worst = min(worst, 2 * float(stats.norm.sf(long.max())) * long.size * len(cuts))
+    return worst
+
+
+def test_the_test_finds_what_it_looks_for() -> None:
+    rng = np.random.default_rng(0)
+    stream = rng.geometric(0.5, 40_000)
+    assert chance_of_repeats(stream, (1, 2)) > ALPHA
+    stream[30_000:32_000] = stream[5_000:7_000]
+    assert chance_of_repeats(stream, (1, 2)) < ALPHA
+
+
+def assert_independent(one: np.ndarray, other: np.ndarray, ceiling: int) -> None:
+    """Two records' or keys' levels, draw by draw: their joint law is the product of the geometric law with itself."""
+    assert one.shape == other.shape
+    assert not np.array_equal(one, other)
+    law = np.diff(cdf(np.arange(0, ceiling + 1), 1, ceiling))
+    together = np.zeros((ceiling + 1, ceiling + 1), int)
+    np.add.at(together, (one.ravel(), other.ravel()), 1)
+    assert chi_square(together[1:, 1:].ravel(), np.multiply.outer(law, law).ravel()) > ALPHA
+
+
+CEILING = 30
+PAIRS = SketchPlan(
+    1,
+    1,
+    CEILING,
+    (
+        ScheduledPair(0, 2, 20_000, 1, 1),
+        ScheduledPair(0, 3, 20_000, 1, 1),
+        ScheduledPair(1, 2, 20_000, 1, 1),
+        # Two key blocks and a bit.
+        ScheduledPair(1, 3, 140_000, 1, 1),
+        ScheduledPair(1, 4, 20_000, 1, 1),
+    ),
+)
+
+
+def levels_of(record: int, groups: tuple[int, ...] = (0, 1), secret: bytes = SECRET, plan: SketchPlan = PAIRS) -> list:
+    encoder = SketchEncoder(plan, groups, secret)
+    encoder.update(np.array([record], np.uint64), np.zeros((len(groups), 1), np.uint16))
+    return [table[0] for table in encoder.result(bytes)]
+
+
+def test_levels_of_pairs_and_of_key_blocks_are_independent() -> None:
+    mine = levels_of(7)
+    assert [len(levels) for levels in mine] == [pair.keys for pair in PAIRS.pairs]
+    for i, one in enumerate(mine):
+        for other in mine[:i]:
+            assert_independent(one[:20_000], other[:20_000], CEILING)
+    # And neither pairs nor blocks of one pair share a stretch of hashes anywhere.
+    assert chance_of_repeats(np.concatenate(mine), (1, 2)) > ALPHA
+
+
+def test_levels_of_records_and_of_secrets_are_independent() -> None:
+    (mine, *_), (other, *_), (foreign, *_) = levels_of(7), levels_of(8), levels_of(7, secret=bytes(32))
+    assert_independent(mine, other, CEILING)
+    assert_independent(mine, foreign, CEILING)
+    assert chance_of_repeats(np.concatenate([mine, other, foreign]), (1, 2)) > ALPHA
+
+
+def test_levels_of_shared_keys_are_independent_across_key_blocks() -> None:
+    encoder = SharedKeyEncoder(SharedKeyPlan(1, 1, CEILING, 140_000, (1,)), (0,), SECRET)
+    encoder.update(np.array([7], np.uint64), np.zeros((1, 1), np.uint16))
+    assert chance_of_repeats(encoder.result(bytes)[0][0], (1, 2)) > ALPHA
+
+
+def test_both_sides_of_a_pair_have_the_same_levels_and_every_pair_its_own() -> None:
+    """What the estimates rest on; the schedule numbers pairs alike at every party, whichever pairs it takes part in."""
+    left, right, third = levels_of(7, (0, 1)), levels_of(7, (2, 3)), levels_of(7, (4,))
+    for mine, theirs in zip(left, [*right, *third], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+# --- through a party: rounds, plans, follow-ups ---
+
+SCHEMA = Schema.of({
+    "one": [Attribute.integer("a", 1), Attribute.integer("b", 1)],
+    "two": [Attribute.integer("x", 1), Attribute.integer("y", 1)],
+})  # fmt: skip
+
+
+@functools.cache
+def plan_of() -> Plan:
+    # So much budget that there are hardly any phantoms, and levels start at 1.
+    plan = make_plan(SCHEMA, epsilon=300.0, expected_records=100, nonce="independent", keys=40_000, rounds=2)
+    assert plan.sketch.floor <= 1
+    return plan
+
+
+def follow_up_of(plan: Plan, pairs: tuple[ScheduledPair, ...] | None = None) -> FollowUp:
+    bins = tuple((np.zeros(1, np.int64),) for _ in plan.groups)
+    return FollowUp(plan, plan.schedule if pairs is None else Schedule.of(plan.schema, plan.groups, pairs), bins)
+
+
+def one_record(party: str) -> Table:
+    part = SCHEMA.part(party)
+    return Table(part, np.array([7], np.uint64), np.zeros((len(part), 1), np.uint16))
+
+
+def first_round(plan: Plan, secret: Secret, party: str = "one") -> np.ndarray:
+    message = Party(plan, party, secret, NoPhantoms(0)).run(one_record(party))
+    return np.concatenate([table[0] for table in message.sketches])
+
+
+def second_round(follow_up: FollowUp, secret: Secret, party: str = "one") -> np.ndarray:
+    answer = Party(follow_up.plan, party, secret, NoPhantoms(0)).answer(one_record(party), follow_up)
+    return np.concatenate([table[0] for table in answer.sketches])
+
+
+def test_levels_of_rounds_plans_and_follow_ups_are_independent() -> None:
+    """The same pairs with the same numbers of keys, asked once more in every way there is."""
+    secret, plan = Secret(SECRET), plan_of()
+    other = replace(plan, nonce="another")
+    pairs = list(plan.sketch.pairs)
+    pairs[0], pairs[-1] = (replace(pair, keys=pair.keys + more) for pair, more in ((pairs[0], 1), (pairs[-1], -1)))
+    streams = [
+        first_round(plan, secret),
+        second_round(follow_up_of(plan), secret),
+        second_round(follow_up_of(plan, tuple(pairs)), secret),
+        first_round(other, secret),
+        second_round(follow_up_of(other), secret),
+        first_round(plan, Secret(bytes(32))),
+    ]
+    for i, one in enumerate(streams):
+        assert one.size == sum(pair.keys for pair in plan.sketch.pairs) > 5_000
+        for earlier in streams[:i]:
+            assert_independent(one, earlier, plan.sketch.ceiling)
+    assert chance_of_repeats(np.concatenate(streams), (1, 2)) > ALPHA
+
+
+def test_both_parties_derive_the_same_hashes() -> None:
+    plan, secret = plan_of(), Secret(SECRET)
+    np.testing.assert_array_equal(first_round(plan, secret, "one"), first_round(plan, secret, "two"))
+    follow_up = follow_up_of(plan)
+    np.testing.assert_array_equal(second_round(follow_up, secret, "one"), second_round(follow_up, secret, "two"))
+
+
+# --- phantoms ---
+
+# More sketches than phantoms are drawn for at a time.
+MANY = SketchPlan(3, 2, 14, (ScheduledPair(0, 1, 600_000, 2, 2),))
+# First bytes of entropy: two that settle a level of MANY, at different levels, and one that leaves it open (thresholds of 3
+# draws lie at 108, 171.5, 210.9 of 256, and so on up to 255.9).
+LOW, HIGH, OPEN = 0x00, 0x90, 0xFF
+
+
+def phantoms(entropy: Callable[[int], bytes]) -> np.ndarray:
+    """The published levels of an empty table."""
+    return SketchEncoder(MANY, (0,), SECRET).result(entropy)[0].ravel()
+
+
+def owners(low: int, high: int, width: int) -> np.ndarray:
+    """Which unit of entropy each sketch depends on, read out bit by bit: unit i is ``high`` where i has the bit, else ``low``.
+
+    Units are the bytes that come for every sketch first, or the eight bytes each that come for those which these leave open.
+    """
+    found = np.zeros(1_200_000, np.int64)
+    for bit in range(found.size.bit_length()):
+        given, calls = 0, itertools.count()
+
+        def entropy(count: int, bit: int = bit, calls: Iterator[int] = calls) -> bytes:
+            nonlocal given
+            if width == 8 and next(calls) % 2 == 0:
+                return bytes([OPEN]) * count
+            numbers = given + np.arange(count // width)
+            given += numbers.size
+            return np.repeat(np.where(numbers >> bit & 1, high, low).astype(np.uint8), width).tobytes()
+
+        levels = phantoms(entropy)
+        assert len(np.unique(levels)) == 2
+        found |= (levels > levels.min()).astype(np.int64) << bit
+    return found
+
+
+@pytest.mark.parametrize(("low", "high", "width"), [(LOW, HIGH, 1), (0x00, 0xFF, 8)], ids=["first byte", "eight more"])
+def test_every_sketch_has_entropy_of_its_own(low: int, high: int, width: int) -> None:
+    """Also where phantoms are drawn for some sketches after the others: no two depend on one unit."""
+    assert len(np.unique(owners(low, high, width))) == 1_200_000
+
+
+def test_phantoms_are_independent_across_sketches_and_drawn_from_fresh_entropy() -> None:
+    rng, drawn = np.random.default_rng(5), []
+
+    def entropy(count: int) -> bytes:
+        drawn.append(count)
+        return rng.bytes(count)
+
+    levels = phantoms(entropy)
+    law = np.diff(cdf(np.arange(2, 15), 3, 14), prepend=0.0)
+    assert chi_square(np.bincount(levels, minlength=15)[2:], law) > ALPHA
+    assert chance_of_repeats(levels, (2, 4)) > ALPHA
+    # A byte for every sketch, and eight more where a threshold falls into it: eight bytes of 256 (standard error 1.6e-4).
+    more = sum(drawn) - levels.size
+    assert more % 8 == 0
+    assert more / 8 / levels.size == pytest.approx(8 / 256, abs=6.4e-4)

@@ -1,0 +1,641 @@
+"""Mutation testing: would the tests notice if the code that keeps the privacy claim were wrong?
+
+Every mutant is one change to one file, in a copy of the package; the tests that are about that file run until one fails. A mutant
+that none notices has survived: either a test is missing, or the change changes nothing (then ``EQUIVALENT`` says why). Two sorts:
+
+- named ones: mistakes that somebody could make, or once made, each an exact text and what takes its place. When a text no longer
+  stands in its file exactly once, the run stops and says so: rewrite the mutation along with the code.
+- systematic ones (``--systematic``): comparisons, constants, list items, arguments, guards, calls, operators, one by one.
+
+The golden file of the encoder takes no part: it notices every change of the hash and says nothing of what is wrong with it.
+Processes are forked from one that has the libraries loaded, so that a mutant takes seconds; POSIX only. Tests run in a copy, and
+compiled kernels are kept there from mutant to mutant: kernels themselves are not mutated.
+
+    python benchmarks/mutants.py [--systematic] [--only TEXT ...] [--jobs N] [--seconds S] [--sample N] [--json FILE] [--list]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+# Loaded once, before anything is mutated.
+LIBRARIES = ["numpy", "scipy.stats", "scipy.signal", "scipy.optimize", "numba", "pandas", "pyarrow", "opendp.prelude", "pytest"]
+LIBRARIES += ["hypothesis", "networkx", "cryptography.hazmat.primitives.ciphers.aead", "dp_accounting.pld.pld_pmf", "mpmath"]
+# A mutant that makes the tests run longer than this has been noticed.
+SECONDS = 180.0
+
+# Which tests are about a file, the quickest to notice first. The first entry that a file's path begins with counts.
+TESTS: dict[str, tuple[str, ...]] = {
+    "privacy/accountant.py": ("privacy/test_prices.py", "privacy/test_accountant.py", "privacy/test_account.py"),
+    "privacy/events.py": ("privacy/test_prices.py", "privacy/test_accountant.py", "privacy/test_ledger.py"),
+    "privacy/ledger.py": ("privacy/test_ledger.py", "privacy/test_prices.py", "plan/test_plan.py"),
+    "privacy/noise.py": ("privacy/test_noise.py", "test_leaks.py"),
+    "sketches/encoder.py": ("sketches/test_independence.py", "sketches/test_encoder.py", "privacy/test_noise.py"),
+    "sketches/parameters.py": ("privacy/test_prices.py", "sketches/test_encoder.py", "test_leaks.py", "plan/test_plan.py"),
+    "party/secret.py": ("party/test_secret.py",),
+    "party/local_model.py": ("party/test_local_model.py", "test_leaks.py", "test_trial.py"),
+    "party/": ("test_leaks.py", "sketches/test_independence.py", "plan/test_follow_up.py", "test_trial.py"),
+    "plan/follow_up.py": ("plan/test_follow_up.py", "sketches/test_independence.py"),
+    "plan/binning.py": ("plan/test_binning.py",),
+    "plan/schema.py": ("plan/test_schema.py",),
+    "plan/": ("privacy/test_prices.py", "plan/test_plan.py", "test_leaks.py", "plan/test_follow_up.py", "test_trial.py"),
+    "message.py": ("test_leaks.py", "test_trial.py", "party/test_local_model.py", "plan/test_follow_up.py"),
+}
+# Files that systematic mutations go through, and what is left alone in them: words for people.
+SYSTEMATIC = ("privacy/", "plan/plan.py", "plan/follow_up.py", "party/party.py", "party/local_model.py", "sketches/encoder.py")
+WORDS = {"summary", "table", "_aligned", "__repr__", "__str__"}
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change to one file.
+
+    Attributes:
+        name: what it does wrong.
+        file: below the package.
+        before: text of the file, there exactly once; ``at`` is where, for systematic mutations, whose text may repeat.
+        after: what takes its place.
+        tests: below ``tests``, in order; node ids or files. Empty: those of the file.
+        at: offset of ``before`` in the file, -1 to look for it.
+    """
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...] = ()
+    at: int = -1
+
+    def apply(self, text: str) -> str:
+        """The file's text, mutated.
+
+        Raises:
+            SystemExit: the text is not there, or more than once.
+        """
+        if self.at < 0 and (times := text.count(self.before)) != 1:
+            sys.exit(f"Mutation {self.name!r} no longer applies: {self.file} has its text {times} times, not once.")
+        at = text.index(self.before) if self.at < 0 else self.at
+        mutated = text[:at] + self.after + text[at + len(self.before) :]
+        ast.parse(mutated)
+        return mutated
+
+    @property
+    def chosen_tests(self) -> tuple[str, ...]:
+        """Tests to run."""
+        return self.tests or next(tests for path, tests in TESTS.items() if self.file.startswith(path))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant.
+
+    Attributes:
+        name, file, before, after: the mutation.
+        killed: whether a test failed, or none came to an end in time.
+        by: the first test that failed; "time" when they took too long; empty when it survived.
+        seconds: how long it took.
+    """
+
+    name: str
+    file: str
+    before: str
+    after: str
+    killed: bool
+    by: str
+    seconds: float
+
+
+NAMED: tuple[Mutation, ...] = (
+    Mutation(
+        "the second round reuses the first round's hashes",
+        "party/party.py",
+        'derive(self._secret, follow_up.digest(), purpose="second sketches")',
+        'derive(self._secret, self._plan.digest(), purpose="sketches")',
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "hashes do not depend on the plan",
+        "party/party.py",
+        'derive(self._secret, plan.digest(), purpose="sketches")',
+        'derive(self._secret, b"", purpose="sketches")',
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "all follow-ups of a plan share their hashes",
+        "party/party.py",
+        "derive(self._secret, follow_up.digest(), ",
+        "derive(self._secret, self._plan.digest(), ",
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "all pairs share hashes",
+        "sketches/encoder.py",
+        "in enumerate(blocks, first_block):",
+        "in enumerate(blocks):",
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "all key blocks of a pair share hashes",
+        "sketches/encoder.py",
+        "row[:, 1:3] = block, keys",
+        "row[:, 1:3] = first_block, keys",
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "one pair's last key block and the next pair's first share hashes",
+        "sketches/encoder.py",
+        "first_block += len(blocks)",
+        "first_block += max(len(blocks) - 1, 1)",
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "the first phantom byte is the same in every chunk",
+        "sketches/encoder.py",
+        "bytearray(entropy(levels.size))",
+        'bytearray(b"\\x90" + entropy(levels.size)[1:])',
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "all chunks share their phantoms",
+        "sketches/encoder.py",
+        "words = np.frombuffer(bytearray(entropy(levels.size)), np.uint8)",
+        "words = (words if begin else np.frombuffer(bytearray(entropy(levels.size)), np.uint8))[: levels.size]",
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "phantoms that a byte leaves open share the other bytes",
+        "sketches/encoder.py",
+        "bytearray(entropy(8 * count))",
+        "bytearray(entropy(8) * count)",
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "the last chunk goes without phantoms",
+        "sketches/encoder.py",
+        "in range(0, state.size, PHANTOM_CHUNK):",
+        "in range(0, max(state.size - PHANTOM_CHUNK, 1), PHANTOM_CHUNK):",
+        ("sketches/test_independence.py",),
+    ),
+    Mutation(
+        "half the phantoms",
+        "sketches/encoder.py",
+        "phantom_thresholds(self._plan.phantoms, ",
+        "phantom_thresholds(self._plan.phantoms // 2, ",
+        ("sketches/test_independence.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "the ledger prices one sketch a key instead of two",
+        "plan/plan.py",
+        "if isinstance(sketch, SharedKeyPlan) else 2,",
+        "if isinstance(sketch, SharedKeyPlan) else 1,",
+        ("privacy/test_prices.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "the ledger drops the other parties' R-scores and larger marginals",
+        "plan/plan.py",
+        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))",
+        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local)[: None if name == first else 1])",
+        ("privacy/test_prices.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "the ledger drops the second round",
+        "plan/plan.py",
+        "            if self.second_keys:",
+        "            if False:",
+        ("privacy/test_prices.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "the ledger drops what was spent before",
+        "plan/plan.py",
+        "out = list(self.prior)",
+        "out = []",
+        ("privacy/test_prices.py",),
+    ),
+    Mutation(
+        "the R-score's sensitivity is halved",
+        "plan/plan.py",
+        "SCORE_SENSITIVITY = 2 * SCORE_GRID + 1",
+        "SCORE_SENSITIVITY = SCORE_GRID + 1",
+        ("privacy/test_prices.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "a follow-up may ask for 1,000 keys too many",
+        "plan/follow_up.py",
+        "keys > self.plan.second_keys:",
+        "keys > self.plan.second_keys + 1000:",
+        ("plan/test_follow_up.py",),
+    ),
+    Mutation(
+        "a follow-up may ask for one key too many",
+        "plan/follow_up.py",
+        "keys > self.plan.second_keys:",
+        "keys > self.plan.second_keys + 1:",
+        ("plan/test_follow_up.py",),
+    ),
+    Mutation(
+        "the record count goes out exact",
+        "party/party.py",
+        "count = int(self._noise.gaussian(exact, plan.count_sigma)[0])",
+        "count = int(exact[0])",
+        ("test_leaks.py",),
+    ),
+    Mutation(
+        "the second party's one-way marginals have half the noise",
+        "party/party.py",
+        "release_local_model(table.codes, sizes, plan.local[self._index], self._noise)",
+        "release_local_model(table.codes, sizes, plan.local[0], self._noise)",
+        ("test_leaks.py",),
+    ),
+    Mutation(
+        "a larger marginal of k units has the noise of one",
+        "party/local_model.py",
+        "noise.gaussian(units * contingency(codes, sizes, attributes), sigma)",
+        "noise.gaussian(units * contingency(codes, sizes, attributes), plan.unit_sigma)",
+        ("test_leaks.py",),
+    ),
+    Mutation(
+        "marginals are chosen by the exact count",
+        "party/local_model.py",
+        "total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)",
+        "total = max(float(codes.shape[1]), 1.0)",
+        ("test_leaks.py",),
+    ),
+    Mutation(
+        "R-scores steer by their exact values",
+        "party/local_model.py",
+        "for pair, score in zip(pairs, noisy, strict=True)",
+        "for pair, score in zip(pairs, exact, strict=True)",
+        ("test_leaks.py",),
+    ),
+    Mutation(
+        "fixed noise passes as private",
+        "privacy/noise.py",
+        "    private = False",
+        "    private = True",
+        ("privacy/test_noise.py",),
+    ),
+    Mutation(
+        "the sensitivity is left out of a Gaussian's loss",
+        "privacy/events.py",
+        "loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)",
+        "loss = (2 * noise + 1) / (2 * self.sigma**2)",
+        ("privacy/test_prices.py",),
+    ),
+)
+# Systematic mutants that change nothing that counts: name as --list gives it, without its line, and why.
+EQUIVALENT: dict[str, str] = {}
+
+
+# --- systematic mutations ---
+
+FLIPPED: dict[type, tuple[str, str]] = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+}
+OTHER_OPERATOR: dict[type, tuple[str, str]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"),
+    ast.Pow: ("**", "*"),
+}
+
+
+def systematic(file: str) -> Iterator[Mutation]:
+    """Every systematic mutation of a file of the package."""
+    text = (ROOT / "vertimrf" / file).read_text()
+    lines = [0]
+    for line in text.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+
+    def offset(line: int, column: int) -> int:
+        # The parser counts columns in UTF-8 bytes.
+        begin = lines[line - 1]
+        return begin + len(text[begin : lines[line]].encode()[:column].decode())
+
+    def span(node: ast.AST) -> tuple[int, int]:
+        return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def source(node: ast.AST) -> str:
+        begin, end = span(node)
+        return text[begin:end]
+
+    def change(begin: int, end: int, after: str, line: int) -> Mutation:
+        before = text[begin:end]
+        shown = " ".join(f"{before} -> {after}".split())
+        return Mutation(f"{file}:{line} {shown}", file, before, after, at=begin)
+
+    def between(left: ast.AST, right: ast.AST, old: str, new: str, line: int) -> Iterator[Mutation]:
+        """An operator between two operands, wherever brackets stand."""
+        begin, end = span(left)[1], span(right)[0]
+        at = text.find(old, begin, end)
+        if at >= 0:
+            around = change(at, at + len(old), new, line)
+            shown = " ".join(f"{source(left)} [{old} -> {new}] {source(right)}".split())
+            yield Mutation(f"{file}:{line} {shown}", file, around.before, around.after, at=at)
+
+    def visit(node: ast.AST) -> Iterator[Mutation]:
+        line = getattr(node, "lineno", 0)
+        match node:
+            case ast.Raise() | ast.Import() | ast.ImportFrom() | ast.JoinedStr():
+                return
+            case ast.FunctionDef(name=name) if name in WORDS:
+                return
+            case ast.AnnAssign(value=value):
+                if value is not None:
+                    yield from visit(value)
+                return
+            case ast.Assign(targets=[ast.Name(id="__all__")]):
+                return
+            case ast.Expr(value=ast.Call()):
+                yield change(*span(node), "pass", line)
+            case ast.AugAssign():
+                yield change(*span(node), "pass", line)
+            case ast.If(test=test):
+                yield change(*span(test), "False", line)
+                if not isinstance(node.body[-1], ast.Raise):
+                    yield change(*span(test), "True", line)
+            case ast.IfExp(body=body, orelse=orelse):
+                yield change(*span(node), source(body), line)
+                yield change(*span(node), source(orelse), line)
+            case ast.Compare(left=left, ops=ops, comparators=right):
+                for one, op, other in zip([left, *right], ops, right, strict=False):
+                    yield from between(one, other, *FLIPPED[type(op)], line)
+            case ast.BoolOp(op=op, values=values):
+                old, new = ("and", "or") if isinstance(op, ast.And) else ("or", "and")
+                yield from between(values[0], values[1], old, new, line)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in OTHER_OPERATOR:
+                yield from between(left, right, *OTHER_OPERATOR[type(op)], line)
+            case ast.UnaryOp(op=ast.USub() | ast.Not(), operand=operand):
+                yield change(*span(node), source(operand), line)
+            case ast.Constant(value=bool(value)):
+                yield change(*span(node), str(not value), line)
+            case ast.Constant(value=int(value)):
+                for other in {value + 1, 2 * value if value > 2 else value - 1}:
+                    yield change(*span(node), f"({other})", line)
+            case ast.Constant(value=float(value)):
+                for other in (2 * value, value / 2):
+                    yield change(*span(node), repr(other), line)
+            case ast.List(elts=items) | ast.Tuple(elts=items, ctx=ast.Load()) if len(items) > 1:
+                for i in range(len(items)):
+                    kept = ", ".join(source(item) for item in (*items[:i], *items[i + 1 :]))
+                    is_list = isinstance(node, ast.List)
+                    yield change(*span(node), f"[{kept}]" if is_list else f"({kept},)", line)
+            case ast.Call(func=func, args=args):
+                if isinstance(func, ast.Name) and func.id in ("min", "max"):
+                    yield change(*span(func), "max" if func.id == "min" else "min", line)
+                elif len(args) > 1 and not any(isinstance(arg, ast.Starred) for arg in args[:2]):
+                    first, second = source(args[0]), source(args[1])
+                    if first != second:
+                        yield change(span(args[0])[0], span(args[1])[1], f"{second}, {first}", line)
+        if isinstance(node, ast.FunctionDef):
+            # Not its annotations, nor its decorators.
+            inner: Sequence[ast.AST] = [*node.args.defaults, *node.body]
+        elif isinstance(node, ast.Compare | ast.BinOp | ast.Call | ast.Expr):
+            inner = [child for child in ast.iter_child_nodes(node) if not _is_text(child)]
+        else:
+            inner = list(ast.iter_child_nodes(node))
+        for child in inner:
+            if not _is_text(child):
+                yield from visit(child)
+
+    for mutation in visit(ast.parse(text)):
+        with contextlib.suppress(SyntaxError):
+            mutation.apply(text)
+            yield mutation
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+# --- running them ---
+
+
+def copy_project(folder: Path) -> None:
+    """A copy of what the tests need, with modification times, so that compiled kernels stay valid."""
+    for name in ("vertimrf", "tests", "benchmarks", "examples", "docs"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy2(ROOT / name, folder / name)
+
+
+class FirstFailure:
+    """A plugin that remembers the first test that fails."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def pytest_runtest_logreport(self, report) -> None:  # type: ignore[no-untyped-def]
+        if report.failed and not self.name:
+            self.name = report.nodeid
+
+    def pytest_collectreport(self, report) -> None:  # type: ignore[no-untyped-def]
+        if report.failed and not self.name:
+            self.name = f"{report.nodeid} (does not import)"
+
+
+def run_tests(folder: str, tests: Sequence[str], result: str) -> None:
+    """In a process of its own: run tests of a copy until one fails; the exit code and its name go to a file."""
+    os.setsid()
+    out = os.open(os.devnull if not os.environ.get("MUTANTS_VERBOSE") else "/dev/stderr", os.O_WRONLY)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.chdir(folder)
+    sys.path[:] = [folder, *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+    os.environ |= {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    import pytest
+
+    import vertimrf
+
+    assert Path(vertimrf.__file__).is_relative_to(folder), vertimrf.__file__
+    failure = FirstFailure()
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", *(f"tests/{test}" for test in tests)]
+    code = int(pytest.main(arguments, plugins=[failure]))
+    Path(result).write_text(json.dumps([code, failure.name]))
+
+
+class Field:
+    """Copies of the project in which mutants are tried, some at a time.
+
+    Args:
+        folder: where the copies go.
+        jobs: how many.
+        seconds: longest a mutant's tests may take.
+    """
+
+    def __init__(self, folder: Path, jobs: int, seconds: float) -> None:
+        self._seconds = seconds
+        self._processes = multiprocessing.get_context("forkserver")
+        self._processes.set_forkserver_preload(LIBRARIES)
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        self._jobs = jobs
+        for i in range(jobs):
+            copy_project(folder / str(i))
+            self._free.put(folder / str(i))
+
+    def check(self, tests: Sequence[str]) -> None:
+        """The tests pass on the unmutated copies, whose kernels are then compiled.
+
+        Raises:
+            SystemExit: one fails.
+        """
+        copies = [self._free.get() for _ in range(self._jobs)]
+        with ThreadPoolExecutor(self._jobs) as threads:
+            for by, _ in threads.map(lambda copy: self._run(copy, tests, 20 * self._seconds), copies):
+                if by:
+                    sys.exit(f"Without any mutation {by} fails: mend that first.")
+        for copy in copies:
+            self._free.put(copy)
+
+    def try_out(self, mutation: Mutation) -> Outcome:
+        """Whether the tests notice a mutation."""
+        copy = self._free.get()
+        path = copy / "vertimrf" / mutation.file
+        text, status = path.read_text(), path.stat()
+        try:
+            path.write_text(mutation.apply(text))
+            # Python goes by size and second of modification.
+            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.cpython*.pyc"):
+                compiled.unlink()
+            by, seconds = self._run(copy, mutation.chosen_tests, self._seconds)
+        finally:
+            path.write_text(text)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+            self._free.put(copy)
+        return Outcome(mutation.name, mutation.file, mutation.before, mutation.after, bool(by), by, seconds)
+
+    def _run(self, copy: Path, tests: Sequence[str], seconds: float) -> tuple[str, float]:
+        """Name of the first failing test, or "", and how long it took."""
+        start = time.perf_counter()
+        result = copy / "result.json"
+        result.unlink(missing_ok=True)
+        process = self._processes.Process(target=run_tests, args=(str(copy), list(tests), str(result)))
+        process.start()
+        process.join(seconds)
+        with contextlib.suppress(ProcessLookupError, TypeError):
+            # With whatever processes the tests have started: it leads a session of its own.
+            os.killpg(process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+        late = process.is_alive()
+        process.join()
+        took = time.perf_counter() - start
+        if late:
+            return "time", took
+        if not result.exists():
+            return f"the interpreter ended with {process.exitcode}", took
+        code, name = json.loads(result.read_text())
+        return ("" if code == 0 else name or f"pytest ended with {code}"), took
+
+
+def play(names: Sequence[str], seconds: float = SECONDS) -> list[tuple[str, bool]]:
+    """Try named mutations: name, and whether the tests notice. For the adversary's table.
+
+    Raises:
+        SystemExit: an unknown name, or a mutation that no longer applies.
+    """
+    known = {mutation.name: mutation for mutation in NAMED}
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"There is no mutation {unknown[0]!r}; `python benchmarks/mutants.py --list` names them.")
+    with tempfile.TemporaryDirectory() as folder:
+        field = Field(Path(folder), 1, seconds)
+        return [(name, field.try_out(known[name]).killed) for name in names]
+
+
+def chosen(options: argparse.Namespace) -> list[Mutation]:
+    """The mutations that the command line asks for; all named ones are applied to their files, so that none is stale."""
+    def asked(mutation: Mutation) -> bool:
+        return not options.only or any(text in mutation.name for text in options.only)
+
+    mutations = list(NAMED)
+    for mutation in mutations:
+        mutation.apply((ROOT / "vertimrf" / mutation.file).read_text())
+    mutations = [mutation for mutation in mutations if asked(mutation)]
+    if options.systematic:
+        files = sorted(str(path.relative_to(ROOT / "vertimrf")) for path in (ROOT / "vertimrf").rglob("*.py"))
+        found = [mutation for file in files if file.startswith(SYSTEMATIC) for mutation in systematic(file) if asked(mutation)]
+        found = [mutation for mutation in found if _plain(mutation.name) not in EQUIVALENT]
+        if options.sample and options.sample < len(found):
+            drawn = sorted(random.Random(options.seed).sample(range(len(found)), options.sample))
+            found = [found[i] for i in drawn]
+        mutations += found
+    return mutations
+
+
+def _plain(name: str) -> str:
+    """A systematic mutation's name without its line."""
+    file, _, rest = name.partition(":")
+    return f"{file} {rest.partition(' ')[2]}"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--systematic", action="store_true", help="also the systematic mutations")
+    parser.add_argument("--only", action="append", help="mutations whose name has this text; may be repeated")
+    parser.add_argument("--sample", type=int, default=0, help="so many of the systematic mutations, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of that draw")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="longest a mutant's tests may take")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no mutant later than this")
+    parser.add_argument("--json", metavar="FILE", help="write the outcomes there")
+    parser.add_argument("--list", action="store_true", help="name the mutations and stop")
+    options = parser.parse_args()
+    mutations = chosen(options)
+    if options.list:
+        for mutation in mutations:
+            print(mutation.name)
+        return
+    begun = time.perf_counter()
+    outcomes: list[Outcome] = []
+
+    def attempt(mutation: Mutation) -> Outcome | None:
+        return field.try_out(mutation) if time.perf_counter() - begun < 60 * options.minutes else None
+
+    with tempfile.TemporaryDirectory() as folder:
+        field = Field(Path(folder), options.jobs, options.seconds)
+        field.check(sorted({test for mutation in mutations for test in mutation.chosen_tests}))
+        print(f"{len(mutations)} mutants; the tests pass without, after {time.perf_counter() - begun:.0f} s.", flush=True)
+        with ThreadPoolExecutor(options.jobs) as threads:
+            for outcome in threads.map(attempt, mutations):
+                if outcome is None:
+                    continue
+                outcomes.append(outcome)
+                said = f"killed by {outcome.by}" if outcome.killed else "SURVIVED"
+                print(f"{outcome.seconds:5.1f} s  {said}: {outcome.name}", flush=True)
+                if options.json:
+                    Path(options.json).write_text(json.dumps([asdict(one) for one in outcomes], indent=1) + "\n")
+    survivors = [outcome.name for outcome in outcomes if not outcome.killed]
+    print(f"{len(outcomes)} tried of {len(mutations)}, {len(outcomes) - len(survivors)} killed, {len(survivors)} survived.")
+    sys.exit(1 if survivors else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Mutation testing: the list of mutations keeps up with the code, and a mutant is killed or survives as it should."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutants import NAMED, ROOT, SYSTEMATIC, TESTS, Field, Mutation, play, systematic
+
+PACKAGE = ROOT / "vertimrf"
+
+
+@pytest.mark.parametrize("mutation", NAMED, ids=lambda mutation: mutation.name)
+def test_named_mutations_apply_to_the_code_as_it_is(mutation: Mutation) -> None:
+    """Whoever changes such a line changes the mutation with it, and sees what the line is there for."""
+    text = (PACKAGE / mutation.file).read_text()
+    assert mutation.apply(text) != text
+    assert all((ROOT / "tests" / test.partition("::")[0]).exists() for test in mutation.chosen_tests)
+
+
+def test_a_mutation_whose_text_is_gone_says_so() -> None:
+    with pytest.raises(SystemExit, match="no longer applies"):
+        Mutation("stale", "plan/plan.py", "no such text", "").apply((PACKAGE / "plan/plan.py").read_text())
+
+
+def test_systematic_mutations_are_programs_each_different_from_all_others() -> None:
+    files = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
+    assert all(any(file.startswith(start) for file in files) for start in (*SYSTEMATIC, *TESTS))
+    text = (PACKAGE / "privacy/ledger.py").read_text()
+    mutated = [mutation.apply(text) for mutation in systematic("privacy/ledger.py")]
+    assert len(mutated) > 20
+    assert len({text, *mutated}) == len(mutated) + 1
+    assert len({ast.dump(ast.parse(one)) for one in mutated}) == len(mutated)
+
+
+@pytest.mark.slow
+def test_a_mutant_is_killed_and_a_harmless_one_survives(tmp_path: Path) -> None:
+    name = "the ledger prices one sketch a key instead of two"
+    assert play([name]) == [(name, True)]
+    harmless = Mutation("harmless", "privacy/noise.py", "private = False", "private = not True", ("privacy/test_noise.py",))
+    assert not Field(tmp_path, 1, 300.0).try_out(harmless).killed

@@ -60,6 +60,7 @@ TESTS: dict[str, tuple[str, ...]] = {
 }
 # Files that systematic mutations go through, and what is left alone in them: words for people.
 SYSTEMATIC = ("privacy/", "plan/plan.py", "plan/follow_up.py", "party/party.py", "party/local_model.py", "sketches/encoder.py")
+SYSTEMATIC += ("sketches/parameters.py",)
 WORDS = {"summary", "table", "_aligned", "__repr__", "__str__"}
 # Nor functions and constants that decide how fast, how fine or how far, but never what is claimed: few of their mutants change
 # anything that a test could hold them to. The accountant's own allowances for cut tails and rounding are far below its tolerance.
@@ -209,23 +210,30 @@ NAMED: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the ledger prices one sketch a key instead of two",
-        "plan/plan.py",
-        "if isinstance(sketch, SharedKeyPlan) else 2,",
-        "if isinstance(sketch, SharedKeyPlan) else 1,",
+        "sketches/parameters.py",
+        "keys, attributes_per_key=2)",
+        "keys, attributes_per_key=1)",
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(
         "the ledger drops the other parties' R-scores and larger marginals",
         "plan/plan.py",
         "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))",
-        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local)[: None if name == first else 1])",
+        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local)[: 9 if local is self.local[0] else 1])",
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(
         "the ledger drops the second round",
-        "plan/plan.py",
-        "            if self.second_keys:",
-        "            if False:",
+        "sketches/parameters.py",
+        'out.append(LedgerEntry(replace(self.event, keys=self.second_keys), "all parties", released, noise))',
+        "pass",
+        ("privacy/test_prices.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "the second round is priced at the first round's keys",
+        "sketches/parameters.py",
+        "replace(self.event, keys=self.second_keys)",
+        "self.event",
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(
@@ -241,6 +249,20 @@ NAMED: tuple[Mutation, ...] = (
         "SCORE_SENSITIVITY = 2 * SCORE_GRID + 1",
         "SCORE_SENSITIVITY = SCORE_GRID + 1",
         ("privacy/test_prices.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "a one-way marginal is counted once for all attributes",
+        "plan/plan.py",
+        "GaussianEvent(local.one_way_sigma, count=attributes),",
+        "GaussianEvent(local.one_way_sigma),",
+        ("privacy/test_prices.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "a plan is read without a check of what it spends",
+        "plan/plan.py",
+        "        plan._check_target()\n",
+        "",
+        ("plan/test_plan.py",),
     ),
     Mutation(
         "a follow-up may ask for 1,000 keys too many",

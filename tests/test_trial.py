@@ -245,7 +245,7 @@ def test_two_runs_never_share_hashes():
     """Each run draws a plan of its own: even under one secret, the same records have other levels."""
     schema = Schema.of({"one": [Attribute.integer("a", 2)], "two": [Attribute.integer("x", 2)]})
     tables = [pd.DataFrame({"id": range(200), column: np.arange(200) % 2}) for column in "ax"]
-    plans = [synthesize(tables, "id", 1.0, schema=schema, expected_records=200, rows=5).result.plan for _ in range(2)]
+    plans = [synthesize(tables, "id", 1.0, schema=schema, expected_records=200, keys=1 << 14).result.plan for _ in range(2)]
     assert plans[0].nonce != plans[1].nonce
     assert replace(plans[0], nonce="") == replace(plans[1], nonce="")
     part, secret = open_tables(tables, "id", schema)[1][0], Secret.new()

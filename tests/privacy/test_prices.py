@@ -8,11 +8,12 @@ from dataclasses import replace
 import mpmath
 import pytest
 
+from vertimrf.errors import PrivacyError
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import by_renyi, delta, epsilon
-from vertimrf.privacy.events import GaussianEvent, GRREvent, SketchEvent
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent, under_replacement
 from vertimrf.privacy.ledger import LedgerEntry
 
 # Three parties: two that have to choose a local graph, and one of a single attribute.
@@ -46,8 +47,11 @@ def discrete_gaussian(sigma, sensitivity):
 
 @pytest.mark.parametrize(
     ("sigma", "sensitivity", "count", "at"),
-    [(2.0, 1, 1, 0.5), (2.0, 3, 1, 1.0), (0.7, 1, 1, 1.5), (40.0, 33, 1, 0.8), (2.0, 1, 2, 0.5), (0.7, 2, 2, 3.0)],
-)
+    [
+        (2.0, 1, 1, 0.0), (2.0, 1, 1, 0.5), (2.0, 3, 1, 1.0), (0.7, 1, 1, 1.5), (40.0, 33, 1, 0.8), (2.0, 1, 2, 0.5),
+        (0.7, 2, 2, 3.0),
+    ],
+)  # fmt: skip
 def test_gaussian_queries_cost_what_their_law_says(sigma, sensitivity, count, at):
     with mpmath.workdps(40):
         pairs = one = [(p, q) for p, q in discrete_gaussian(sigma, sensitivity) if p + q > mpmath.mpf(10) ** -18]
@@ -170,3 +174,6 @@ def test_under_replacement_a_record_counts_twice_in_every_query():
     assert event == GRREvent(plan.sketch.epsilon, tuple(group.size for group in plan.groups))
     assert len(event.sizes) == sum(map(len, SIZES.values()))
     assert 0.97 < plan.ledger().epsilon <= 1.0
+    assert under_replacement(GeometricEvent(9.0, 2, 3)) == GeometricEvent(9.0, 4, 3)
+    with pytest.raises(PrivacyError, match="no price for replacing"):
+        under_replacement(SketchEvent(50, 2, 9, 100))

@@ -532,6 +532,8 @@ class Field:
 
     def __init__(self, folder: Path, jobs: int, seconds: float) -> None:
         self._seconds = seconds
+        # One thread each: on a busy machine, threads that wait for one another take many times as long. Read as Numba loads.
+        os.environ["NUMBA_NUM_THREADS"] = "1"
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(LIBRARIES)
         self._free: SimpleQueue[Path] = SimpleQueue()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
-from vertimrf.plan.plan import Plan
+from vertimrf.plan.plan import Plan, check_target
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import epsilon
@@ -51,6 +51,21 @@ def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
     table = Table((Attribute.integer("a", 2),), np.arange(3, dtype=np.uint64), np.zeros((1, 3), np.uint16))
     for _ in range(20):
         assert _count_for_planning(table, 0.01)[0] >= 5000
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)])
+def test_targets_up_to_the_bounds_can_be_planned_for(epsilon, delta):
+    check_target(epsilon, delta)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(0.99e-4, 1e-9), (1.01e3, 1e-9), (0.0, 1e-9), (-1.0, 1e-9), (float("nan"), 1e-9), (1.0, 0.0), (1.0, 1.0), (1.0, -1e-9),
+     (1.0, float("nan"))],
+)  # fmt: skip
+def test_targets_beyond_the_bounds_are_refused(epsilon, delta):
+    with pytest.raises(PlanError, match=r"must (lie|be)"):
+        check_target(epsilon, delta)
 
 
 def edit(content, *path, value):

@@ -74,6 +74,10 @@ def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change)
     body = {key: value for key, value in ledger.to_json().items() if key != "digest"} | change
     with pytest.raises(PrivacyError, match=r"malformed|no ledger entry"):
         Ledger.from_json(body | {"digest": json_digest(body).hex()})
+    (name,) = change
+    del body[name]
+    with pytest.raises(PrivacyError, match=r"incomplete|no ledger"):
+        Ledger.from_json(body | {"digest": json_digest(body).hex()})
 
 
 def test_what_was_spent_beforehand_adds_up_whatever_followed_from_it():

@@ -334,8 +334,10 @@ NAMED: tuple[Mutation, ...] = (
         ("privacy/test_prices.py",),
     ),
 )
-# Systematic mutants that change nothing that counts: name as --list gives it, without its line, and why.
-EQUIVALENT: dict[str, str] = {}
+# Systematic mutants that change nothing that counts: file, line of code and change, and why.
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    ("privacy/events.py", "noise = np.arange(-reach, reach + 1, dtype=np.float64)", "reach [+ -> -] 1"): "a mass of 1e-22",
+}
 
 
 # --- systematic mutations ---
@@ -437,7 +439,7 @@ def systematic(file: str) -> Iterator[Mutation]:
                 for other in {value + 1, 2 * value if value > 2 else value - 1}:
                     yield change(*span(node), f"({other})", line)
             case ast.Constant(value=float(value)):
-                for other in (2 * value, value / 2):
+                for other in (2 * value, value / 2) if value else (1.0,):
                     yield change(*span(node), repr(other), line)
             case ast.List(elts=items) | ast.Tuple(elts=items, ctx=ast.Load()) if len(items) > 1:
                 for i in range(len(items)):
@@ -621,7 +623,7 @@ def chosen(options: argparse.Namespace) -> list[Mutation]:
     if options.systematic:
         files = sorted(str(path.relative_to(ROOT / "vertimrf")) for path in (ROOT / "vertimrf").rglob("*.py"))
         found = [mutation for file in files if file.startswith(SYSTEMATIC) for mutation in systematic(file) if asked(mutation)]
-        found = [mutation for mutation in found if _plain(mutation.name) not in EQUIVALENT]
+        found = [mutation for mutation in found if _place(mutation) not in EQUIVALENT]
         if options.sample and options.sample < len(found):
             # In random order, so that a run that is cut short is still a fair sample.
             found = random.Random(options.seed).sample(found, options.sample)
@@ -629,10 +631,11 @@ def chosen(options: argparse.Namespace) -> list[Mutation]:
     return mutations
 
 
-def _plain(name: str) -> str:
-    """A systematic mutation's name without its line."""
-    file, _, rest = name.partition(":")
-    return f"{file} {rest.partition(' ')[2]}"
+def _place(mutation: Mutation) -> tuple[str, str, str]:
+    """A systematic mutation as EQUIVALENT has it."""
+    text = (ROOT / "vertimrf" / mutation.file).read_text()
+    line = text[text.rfind("\n", 0, mutation.at) + 1 : text.find("\n", mutation.at)]
+    return mutation.file, line.strip(), mutation.name.partition(" ")[2]
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import mpmath
+import numpy as np
 import pytest
 
 from vertimrf.errors import PrivacyError
@@ -98,6 +99,29 @@ def test_sketches_cost_what_the_two_of_a_key_tell_together(plan):
     for event in events:
         for at, least in exact.items():
             assert least <= delta([replace(event, keys=1)], at) <= least * 1.01 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("event", "pairs"),
+    [
+        (SketchEvent(50, 2, 9, 1), lambda: two_sketches(50, 2, 9)),
+        (SketchEvent(3, 0, 6, 1), lambda: two_sketches(3, 0, 6)),
+        (GaussianEvent(2.0, 3), lambda: discrete_gaussian(2.0, 3)),
+    ],
+    ids=["50 phantoms", "3 phantoms", "a Gaussian"],
+)
+def test_each_direction_has_a_price_of_its_own(event, pairs):
+    """The total takes the larger one; here a record added and a record removed are both held to their laws."""
+    step = event.spread / 64
+    with mpmath.workdps(40):
+        pairs = pairs()
+        added = [(q, p) for p, q in pairs]
+        for direction, grid in zip((added, pairs), event.losses(step), strict=True):
+            losses = (np.arange(len(grid.mass)) + grid.lowest) * step
+            for at in (-1.0, 0.0, 0.05, 0.5, 2.0):
+                exact = float(sum(max(p - mpmath.exp(at) * q, 0) for p, q in direction))
+                ours = float((grid.mass * np.maximum(-np.expm1(at - losses), 0.0)).sum()) + 1 - float(grid.mass.sum())
+                assert exact * (1 - 1e-9) - 1e-12 <= ours <= exact * 1.01 + 1e-4
 
 
 def expected_events(plan):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
-from vertimrf.plan.plan import Plan, check_target
+from vertimrf.plan.plan import LocalPlan, Plan, check_target
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import epsilon
@@ -66,6 +67,23 @@ def test_targets_up_to_the_bounds_can_be_planned_for(epsilon, delta):
 def test_targets_beyond_the_bounds_are_refused(epsilon, delta):
     with pytest.raises(PlanError, match=r"must (lie|be)"):
         check_target(epsilon, delta)
+
+
+@pytest.mark.parametrize("field", ["one_way_sigma", "score_sigma", "unit_sigma"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -5.0])
+def test_no_noise_of_a_local_model_is_negative_or_endless(field, value):
+    local = LocalPlan(5.0, 5.0, 10, 5.0, 100, False)
+    with pytest.raises(PlanError, match="noise"):
+        replace(local, **{field: value})
+
+
+@pytest.mark.parametrize("options", [{"encoder": "grr"}, {"encoder": "published", "claim_as_published": True, "keys": 100}])
+def test_sketches_that_do_not_fit_their_groups_are_refused(options):
+    content = plan_with(**options).to_json()
+    sizes = content["sketch"]["sizes"]
+    for other in ([*sizes[:-1], sizes[-1] + 1], sizes[:-1], sizes[::-1]):
+        with pytest.raises(PlanError, match="do not fit its groups"):
+            Plan.from_json(edit(content, "sketch", "sizes", value=other))
 
 
 def edit(content, *path, value):

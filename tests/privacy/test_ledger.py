@@ -37,6 +37,13 @@ def test_totals_and_shares(ledger):
     assert "(add or remove one record; " in ledger.table()
 
 
+def test_the_method_is_that_of_the_total_not_of_a_part():
+    ledgers = [Ledger(ENTRIES, 10.0**-digits) for digits in range(5, 16)]
+    methods = [[spent.method for spent in ledger.spent] for ledger in ledgers]
+    assert any(used[0] != used[-1] for used in methods)
+    assert [ledger.method for ledger in ledgers] == [used[-1] for used in methods]
+
+
 def test_randomised_responses_are_about_replacing_a_record():
     entry = LedgerEntry(GRREvent(0.5, (2, 3)), "clinic", "responses", "GRR")
     ledger = Ledger((entry,), 1e-5)

@@ -421,11 +421,12 @@ def test_attributes_that_do_not_fit_the_plan_are_refused() -> None:
 
 @BOTH
 def test_a_result_is_handed_out_once(make: Make) -> None:
-    encoder = make((0, 1))
+    encoder, state = make((0, 1)), make((0, 1)).state()
     encoder.result()
     for again in (
         encoder.result,
         encoder.state,
+        lambda: encoder.merge_state(state),
         lambda: encoder.update(DIGESTS, CODES[:2]),
         lambda: make((0, 1)).merge(encoder),
     ):

@@ -206,7 +206,14 @@ def test_a_key_serves_two_parties(plan, follow_up):
         FollowUp.from_json(data, plan)
 
 
-DAMAGE = [{"bins": [[[0, 9, 1, 1]]]}, {"bins": [[[0, -1, 1, 1]]]}, {"bins": [[[0]]]}, {"groups": []}, {"pairs": [{}]}, {"follow_up": 7}]
+DAMAGE = [
+    {"bins": [[[0, 9, 1, 1]]]},
+    {"bins": [[[0, -1, 1, 1]]]},
+    {"bins": [[[0]]]},
+    {"groups": []},
+    {"pairs": [{}]},
+    {"follow_up": 7},
+]
 
 
 @pytest.mark.parametrize("change", DAMAGE)

@@ -124,6 +124,20 @@ def test_each_direction_has_a_price_of_its_own(event, pairs):
                 assert exact * (1 - 1e-9) - 1e-12 <= ours <= exact * 1.01 + 1e-4
 
 
+@pytest.mark.parametrize("order", [1.5, 2.0, 8.0])
+def test_renyi_divergences_are_those_of_the_laws(order):
+    """The accountant takes the smaller of two totals, so neither may be below its law."""
+
+    def divergence(pairs):
+        both = (sum(p * (p / q) ** (order - 1) for p, q in way if p) for way in (pairs, [(q, p) for p, q in pairs]))
+        return float(max(mpmath.log(total) / (order - 1) for total in both))
+
+    with mpmath.workdps(40):
+        sketches, gaussian = divergence(two_sketches(50, 2, 9)), divergence(discrete_gaussian(2.0, 3))
+    assert SketchEvent(50, 2, 9, 7).renyi(np.array([order]))[0] == pytest.approx(7 * sketches, rel=1e-9)
+    assert 5 * gaussian <= GaussianEvent(2.0, 3, 5).renyi(np.array([order]))[0] == pytest.approx(order * 5 * 9 / 8)
+
+
 def expected_events(plan):
     """The run's events, counted from what each party does: name -> [(noise, sensitivity, how many)]."""
     out = {}

@@ -344,7 +344,11 @@ NAMED: tuple[Mutation, ...] = (
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("privacy/events.py", "noise = np.arange(-reach, reach + 1, dtype=np.float64)", "reach [+ -> -] 1"): "a mass of 1e-22",
     ("privacy/accountant.py", "step *= 1.1 * size / LARGEST_GRID", "1.1 -> 2.2"): "a coarser grid is as pessimistic",
-    ("sketches/encoder.py", "self._counts[values] += np.diff(starts)", "self._counts[values] += np.diff(starts) -> pass"): "speed",
+    (
+        "sketches/encoder.py",
+        "self._counts[values] += np.diff(starts)",
+        "self._counts[values] += np.diff(starts) -> pass",
+    ): "only how fast encoding is",
 }
 
 

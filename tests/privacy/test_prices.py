@@ -174,7 +174,7 @@ def test_the_total_is_that_of_all_events(plan):
 
 
 def test_what_was_spent_before_the_plan_counts(plan):
-    spent = LedgerEntry(GaussianEvent(50.0), "coordinator", "record count, to plan with", "discrete Gaussian, sigma 50.0")
+    spent = LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "two-sided geometric, scale 50.0")
     later = plan_of(rounds=2, prior=(spent,))
     assert later.entries()[0] == spent
     assert len(later.entries()) == len(plan.entries()) + 1

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from estimation import in_numpy
-
+from benchmarks.estimation import in_numpy
 from vertimrf.published.shared_keys_estimate import estimate_cells, published_estimates
 from vertimrf.sketches.parameters import SharedKeyPlan
 

@@ -44,6 +44,6 @@ def test_published(benchmark: Any, levels: list[np.ndarray], how: str, marginals
     if how == "numpy":
         benchmark(in_numpy, levels, marginals, PHANTOMS, ROWS)
     elif how == "cells":
-        benchmark(lambda: estimate_cells(PLAN, np.concatenate(levels), [BINS] * ATTRIBUTES, marginals, ROWS, 0.0))
+        benchmark(lambda: estimate_cells(PLAN, np.concatenate(levels), [BINS] * ATTRIBUTES, marginals, ROWS))
     else:
         benchmark(published_estimates, PLAN, range(ATTRIBUTES), [None] * ATTRIBUTES, levels, marginals, ROWS)

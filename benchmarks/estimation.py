@@ -513,7 +513,7 @@ def speed(options: Options) -> list[Verdict]:
         seconds: list[list[float]] = [[], [], []]
         actions = (
             lambda: published_estimates(plan, range(15), [None] * 15, levels, CROSSING, 45_222),  # noqa: B023
-            lambda: estimate_cells(plan, np.concatenate(levels), bins, CROSSING, 45_222, 0.0),  # noqa: B023
+            lambda: estimate_cells(plan, np.concatenate(levels), bins, CROSSING, 45_222),  # noqa: B023
             lambda: in_numpy(levels, CROSSING, plan.phantoms, 45_222),  # noqa: B023
         )
         for action, taken in zip(actions, seconds, strict=True):

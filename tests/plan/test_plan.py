@@ -107,7 +107,7 @@ def test_an_edited_plan_is_refused(content, path, value):
 def counted_plan(released, **options):
     """A plan made from a noisy count, as a trial without expected records makes it."""
     entry = LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "two-sided geometric, scale 50")
-    schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
+    schema = schema_of(one={"a": 4}, two={"x": 4})
     settings = {"epsilon": 1.0, "delta": 1e-9, "keys": 1 << 12, "prior": (entry,)} | options
     return make_plan(schema, expected_records=released, **settings)
 

@@ -41,7 +41,7 @@ class Dataset:
     @property
     def records(self) -> int:
         """Number of records."""
-        return self.codes.shape[1]
+        return int(self.codes.shape[1])
 
     def part(self, rows: npt.NDArray[np.intp]) -> Dataset:
         """Some of the records."""

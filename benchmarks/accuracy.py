@@ -112,7 +112,7 @@ def verdicts(case: Case, row: dict[str, Any]) -> list[Verdict]:
     tvd = f"{head}3-way TVD, mean of {row['seeds']}"
     return [
         Verdict(tvd, row["tvd"]) if case.bar is None else at_most(tvd, row["tvd"], case.bar),
-        Verdict(f"{head}3-way TVD, standard deviation", row["spread"]),
+        *([] if row["spread"] is None else [Verdict(f"{head}3-way TVD, standard deviation", row["spread"])]),
         at_most(f"{head}epsilon spent", row["spent"], case.epsilon),
         Verdict(f"{head}seconds, median", row["seconds"]),
         at_most(f"{head}seconds, slowest", row["slowest"], CELL_SECONDS),

@@ -27,10 +27,8 @@ from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
 from vertimrf.trial import run_protocol
 
 ROWS = 20_000
-RING = KeyRing.new(("party a", "party b"))
-
-
 SCHEMA = schema_of(a=(4, 3, 2), b=(4, 2, 2))
+RING = KeyRing.new(("a", "b"))
 
 
 def tables_of(seed=0):
@@ -185,7 +183,7 @@ def test_a_damaged_follow_up_is_refused(plan, follow_up, change):
 
 
 def test_answers_survive_their_files_and_nothing_in_them_is_trusted(follow_up, answers, messages, plan, tmp_path):
-    size = answers[0].save(tmp_path / "a", follow_up, RING.parties["party a"])
+    size = answers[0].save(tmp_path / "a", follow_up, RING.parties["a"])
     back = Answer.load(tmp_path / "a", follow_up, RING.server)
     for mine, theirs in zip(back.sketches, answers[0].sketches, strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -196,7 +194,7 @@ def test_answers_survive_their_files_and_nothing_in_them_is_trusted(follow_up, a
     with pytest.raises(MessageError, match="truncated"):
         Answer.load(tmp_path / "a", follow_up, RING.server)
     with pytest.raises(MessageError, match="each seals its own"):
-        answers[0].save(tmp_path / "b", follow_up, RING.parties["party b"])
+        answers[0].save(tmp_path / "b", follow_up, RING.parties["b"])
     with (tmp_path / "a").open("wb") as file:
         file.truncate(follow_up.message_size(0) + (1 << 24))
     with pytest.raises(MessageError, match="more than any answer"):

@@ -9,7 +9,6 @@ Set-up is outside the timed calls and kernels are warm. Run it on an otherwise i
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -25,6 +24,9 @@ import numpy as np
 import pytest
 import xxhash
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.verdict import Verdict, at_least, at_most, conclude, show
 from vertimrf.bench import bench_plan, python_work, roofline_work
 from vertimrf.kernels import warmup
 from vertimrf.kernels.dense import encode_dense
@@ -203,7 +205,17 @@ def compile_seconds() -> tuple[float, float]:
     return seconds[0], seconds[1]
 
 
-def bars() -> list[dict[str, Any]]:
+def with_threads(count: int, action: Action) -> Action:
+    """The same on so many threads."""
+
+    def run() -> None:
+        with threads(count):
+            action()
+
+    return run
+
+
+def bars() -> list[Verdict]:
     """Every bar: what was measured, and what it must reach."""
     warmup()
     million, keys = 10**6, 131_072
@@ -221,26 +233,25 @@ def bars() -> list[dict[str, Any]]:
         encode_pairs(million, 8, 8, keys), encode_pairs(10 * million, 8, 8, keys, chunk=million), rounds=3
     )
     small, large = medians(encode_pairs(10**5, 8, 8, 10**5), encode_pairs(million, 8, 8, million), rounds=3)
-    one, two = medians(encode_pairs(million, 8, 8, keys, 1), encode_pairs(million, 8, 8, keys, 2))
+    one, two = medians(*(with_threads(count, encode_pairs(million, 8, 8, keys)) for count in (1, 2)))
     shared, dense_shared = medians(encode_shared_keys(million, 8, 8, 2000), encode_every_pair(20_000, 8, 8, 2000))
     bulk, each = medians(*string_ids(million))
     cold, cached = compile_seconds()
-    rows = [
-        ("encode n=1e6 d=8 u=8 t=131,072, both parties [s]", base, None),
-        ("  (record, key) pairs per second", 1 / pair, None),
-        ("  per pair, times the dense kernel", dense / (1000 * keys) / pair, ">= 150"),
-        ("  per pair, times the Python loop over xxhash", loop / (500 * 1000) / pair, ">= 1e5"),
-        ("  times the roofline", base / roof, "<= 3"),
-        ("t=1,048,576, times t=131,072", eightfold / base, "<= 5"),
-        ("n=1e7 in chunks of 1e6, times n=1e6", many / few, "<= 10"),
-        ("(1e6, 1e6) over (1e5, 1e5), n*t being 100 times larger", large / small, None),
-        ("published shared keys n=1e6 t=2,000, times dense", dense_shared / 20_000 / (shared / million), ">= 100"),
-        ("1e6 string ids to digests, times a Python loop", each / bulk, ">= 10"),
-        ("2 threads, times 1 thread", one / two, ">= 1.8"),
-        ("cold compilation, whole process [s]", cold, "<= 15"),
-        ("second process, from the cache [s]", cached, "<= 1"),
+    return [
+        Verdict("encode n=1e6 d=8 u=8 t=131,072, both parties [s]", base),
+        Verdict("  (record, key) pairs per second", 1 / pair),
+        at_least("  per pair, times the dense kernel", dense / (1000 * keys) / pair, 150),
+        at_least("  per pair, times the Python loop over xxhash", loop / (500 * 1000) / pair, 1e5),
+        at_most("  times the roofline", base / roof, 3),
+        at_most("t=1,048,576, times t=131,072", eightfold / base, 5),
+        at_most("n=1e7 in chunks of 1e6, times n=1e6", many / few, 10),
+        Verdict("(1e6, 1e6) over (1e5, 1e5), n*t being 100 times larger", large / small),
+        at_least("published shared keys n=1e6 t=2,000, times dense", dense_shared / 20_000 / (shared / million), 100),
+        at_least("1e6 string ids to digests, times a Python loop", each / bulk, 10),
+        at_least("2 threads, times 1 thread", one / two, 1.8),
+        at_most("cold compilation, whole process [s]", cold, 15),
+        at_most("second process, from the cache [s]", cached, 1),
     ]
-    return [{"what": what, "measured": measured, "bar": bar} for what, measured, bar in rows]
 
 
 def main() -> None:
@@ -249,11 +260,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
     with threads(arguments.threads):
-        results = bars()
-    for row in results:
-        print(f"{row['what']:<60} {row['measured']:>12.4g}   {row['bar'] or ''}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+        verdicts = show(bars())
+    sys.exit(conclude(verdicts, arguments.json))
 
 
 if __name__ == "__main__":

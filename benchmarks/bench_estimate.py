@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from estimation import in_numpy
-
+from benchmarks.estimation import in_numpy
 from vertimrf.published.shared_keys_estimate import estimate_cells, published_estimates
 from vertimrf.sketches.parameters import SharedKeyPlan
 
@@ -45,6 +44,6 @@ def test_published(benchmark: Any, levels: list[np.ndarray], how: str, marginals
     if how == "numpy":
         benchmark(in_numpy, levels, marginals, PHANTOMS, ROWS)
     elif how == "cells":
-        benchmark(lambda: estimate_cells(PLAN, np.concatenate(levels), [BINS] * ATTRIBUTES, marginals, ROWS, 0.0))
+        benchmark(lambda: estimate_cells(PLAN, np.concatenate(levels), [BINS] * ATTRIBUTES, marginals, ROWS))
     else:
         benchmark(published_estimates, PLAN, range(ATTRIBUTES), [None] * ATTRIBUTES, levels, marginals, ROWS)

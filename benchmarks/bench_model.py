@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from model import DEFAULT_DATA, Problem, load_adult, measure_pairs
-
+from benchmarks import datasets
+from benchmarks.model import Problem, adult_codes, measure_pairs
 from vertimrf.kernels.contingency import all_pairs
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.fit import fit
@@ -27,7 +27,7 @@ from vertimrf.model.sample import sample
 
 @pytest.fixture(scope="module")
 def adult() -> tuple[np.ndarray, tuple[int, ...]]:
-    return load_adult(DEFAULT_DATA)
+    return adult_codes(datasets.FOLDER)
 
 
 @pytest.fixture(scope="module", params=[6e5, 3e6], ids=["600k", "3M"])

@@ -13,18 +13,21 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import itertools
-import json
 import math
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.verdict import Verdict, at_least, at_most, conclude
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.clique_budget import CliqueBudget
@@ -35,19 +38,7 @@ from vertimrf.model.measurement import Measurement
 from vertimrf.model.propagation import Propagation
 from vertimrf.model.sample import sample
 
-ADULT_SIZES = (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2)
 SIGMA = 50.0
-DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-
-@dataclass(frozen=True)
-class Line:
-    """A figure against its bar; None where the peer that it needs is missing."""
-
-    name: str
-    value: float | None
-    bar: str
-    holds: bool | None
 
 
 @dataclass(frozen=True)
@@ -66,22 +57,10 @@ def pairs_of(measurements: list[Measurement]) -> set[tuple[int, int]]:
     return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
 
 
-def load_adult(folder: Path) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Codes [shape=(15, n), uint16] and sizes, or a stand-in: a chain of noisy copies with skewed values."""
-    if (folder / "adult.csv.gz").is_file():
-        import pandas as pd
-
-        domain = json.loads((folder / "adult-domain.json").read_text())
-        frame = pd.read_csv(folder / "adult.csv.gz")
-        return np.ascontiguousarray(frame[list(domain)].to_numpy().T.astype(np.uint16)), tuple(domain.values())
-    rng = np.random.default_rng(0)
-    n = 45_222
-    codes = np.zeros((len(ADULT_SIZES), n), np.uint16)
-    hidden = rng.random(n)
-    for i, size in enumerate(ADULT_SIZES):
-        mixed = np.where(rng.random(n) < 0.7, hidden, rng.random(n))
-        codes[i] = np.minimum((mixed**2 * size).astype(np.uint16), size - 1)
-    return codes, ADULT_SIZES
+def adult_codes(folder: Path) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Codes [shape=(15, n), uint16] and sizes of Adult, or of a stand-in."""
+    table = datasets.load("adult", folder) if datasets.present("adult", folder) else datasets.adult_like()
+    return table.codes, table.sizes
 
 
 def measure_pairs(codes: np.ndarray, sizes: tuple[int, ...], limit: float, count: int) -> Problem:
@@ -243,7 +222,7 @@ def peak_memory(data: Path) -> float:
 
 def print_peak_memory(data: Path) -> None:
     """Body of that process; Linux only. Compiling and loading are over when the clock of the peak is set back."""
-    codes, sizes = load_adult(data)
+    codes, sizes = adult_codes(data)
     small = measure_pairs(codes, sizes, 1e3, 5)
     sample(fit(sizes, small.measurements, small.total), 100, np.random.default_rng(0))
     problem = measure_pairs(codes, sizes, 3e6, 40)
@@ -293,24 +272,23 @@ def counting_ratio(codes: np.ndarray, sizes: tuple[int, ...]) -> float:
     return seconds(one_by_one, 3) / seconds(lambda: all_pairs(many, sizes, pairs))
 
 
-def run(data: Path, quick: bool) -> list[Line]:
-    lines: list[Line] = []
+def run(data: Path, quick: bool) -> list[Verdict]:
+    """All lines, each printed as soon as it is known."""
+    lines: list[Verdict] = []
 
-    def line(name: str, value: float | None, bar: str, holds: bool | None) -> None:
-        lines.append(Line(name, value, bar, None if value is None else holds))
-        shown = "not measured" if value is None else f"{value:.4g}"
-        verdict = {True: "holds", False: "FAILS", None: ""}[lines[-1].holds]
-        print(f"{name:<68} {shown:>14}  {bar:<12} {verdict}", flush=True)
+    def add(verdict: Verdict) -> None:
+        lines.append(verdict)
+        print(verdict, flush=True)
 
     peer = Peer() if importlib.util.find_spec("mbi") else None
-    codes, sizes = load_adult(data)
+    codes, sizes = adult_codes(data)
     problem = measure_pairs(codes, sizes, 6e5, 25)
     tree = problem.tree()
     print(f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}")
 
     fit(sizes, problem.measurements, problem.total, steps=1, iterations=3)
     ours = iteration(problem)
-    line("one iteration, ms", 1e3 * ours, "", None)
+    add(Verdict("one iteration, ms", 1e3 * ours))
     iterations = 300 if quick else 1200
     theirs = loss = None
     if peer is not None:
@@ -319,68 +297,61 @@ def run(data: Path, quick: bool) -> list[Line]:
         peer_model = peer.fit(problem, iterations)
         theirs = time.perf_counter() - start
         loss = peer.loss(peer_model, problem)
-        line(f"mbi: one iteration, ms (mean of {iterations})", 1e3 * theirs / iterations, "", None)
-    ratio = theirs / iterations / ours if theirs else None
-    line("one iteration: times faster than mbi", ratio, ">= 10", ratio is not None and ratio >= 10)
+        add(Verdict(f"mbi: one iteration, ms (mean of {iterations})", 1e3 * theirs / iterations))
+    add(at_least("one iteration: times faster than mbi", theirs / iterations / ours if theirs else None, 10))
 
     model = fit(sizes, problem.measurements, problem.total)
-    line("default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total)), "", None)
-    line("default fit, loss", model.loss, "", None)
+    add(Verdict("default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total))))
+    add(Verdict("default fit, loss", model.loss))
     share = final = None
     if loss is not None and theirs is not None:
-        line(f"mbi: loss after {iterations} iterations", loss, "", None)
+        add(Verdict(f"mbi: loss after {iterations} iterations", loss))
         # Steps that go for the loss alone, as mbi's do.
         exact = {"proximal_weight": 10.0, "min_improvement": 0.0}
         for steps in range(1, 40):
             model = fit(sizes, problem.measurements, problem.total, **exact, steps=steps)
             if model.loss <= loss:
                 break
-        share = seconds(lambda: fit(sizes, problem.measurements, problem.total, **exact, steps=steps)) / theirs
+        taken = seconds(lambda: fit(sizes, problem.measurements, problem.total, **exact, steps=steps))
+        # A loss that is never reached takes for ever.
+        share = taken / theirs if model.loss <= loss else math.inf
         final = fit(sizes, problem.measurements, problem.total, **exact, steps=steps + 5).loss / loss
-    line(f"time to mbi's loss after {iterations} iterations, share of mbi's", share, "<= 0.05",
-         share is not None and share <= 0.05 and model.loss <= (loss or math.inf))  # fmt: skip
-    line("final loss, share of mbi's", final, "< 1", final is not None and final < 1)
+    add(at_most(f"time to mbi's loss after {iterations} iterations, share of mbi's", share, 0.05))
+    add(at_most("final loss, share of mbi's", final, 1))
 
     count = 4 if quick else 20
     mine, others, my_loss, peer_loss = rounds(problem, count, peer)
-    line(f"{count} rounds that add a marginal, s", mine, "", None)
-    share = mine / others if others else None
-    line(f"{count} rounds, share of mbi's time (its 100 iterations a round)", share, "<= 0.1",
-         share is not None and share <= 0.1)  # fmt: skip
-    share = my_loss / peer_loss if peer_loss else None
-    line(f"{count} rounds, share of mbi's loss", share, "<= 1", share is not None and share <= 1)
+    add(Verdict(f"{count} rounds that add a marginal, s", mine))
+    add(at_most(f"{count} rounds, share of mbi's time (its 100 iterations a round)", mine / others if others else None, 0.1))
+    add(at_most(f"{count} rounds, share of mbi's loss", my_loss / peer_loss if peer_loss else None, 1))
 
-    memory = peak_memory(data)
-    line("peak memory of fit and sample, clique tables", memory, "<= 2.5", memory <= 2.5)
+    add(at_most("peak memory of fit and sample, clique tables", peak_memory(data), 2.5))
     stream = roofline(tree)
-    line("read and write clique tables once per pass (roofline), ms", 1e3 * stream, "", None)
+    add(Verdict("read and write clique tables once per pass (roofline), ms", 1e3 * stream))
     once = propagation_seconds(problem)
-    line("one propagation, ms", 1e3 * once, "", None)
-    line("one propagation, share of roofline", once / stream, "<= 3", once <= 3 * stream)
+    add(Verdict("one propagation, ms", 1e3 * once))
+    add(at_most("one propagation, share of roofline", once / stream, 3))
     large = measure_pairs(codes, sizes, 3e6, 40)
     share = propagation_seconds(large) / roofline(large.tree())
-    line(f"the same with {large.tree().cells:,} cells", share, "<= 3", share <= 3)
+    add(at_most(f"the same with {large.tree().cells:,} cells", share, 3))
 
     rows = 200_000 if quick else 1_000_000
     sample(model, 100, np.random.default_rng(0))
     mine = seconds(lambda: sample(model, rows, np.random.default_rng(0)))
-    line(f"{rows:,} rows sampled, s", mine, "", None)
+    add(Verdict(f"{rows:,} rows sampled, s", mine))
     distance = mean_tvd(sample(model, rows, np.random.default_rng(0)), problem, model.marginal)
-    line("their distance from the model, mean TVD of measured marginals", distance, "", None)
-    ratio = holds = None
+    add(Verdict("their distance from the model, mean TVD of measured marginals", distance))
+    ratio = distances = None
     if peer is not None:
         start = time.perf_counter()
         drawn = peer.rows(peer_model, rows)
         ratio = (time.perf_counter() - start) / mine
-        peer_distance = mean_tvd(drawn, problem, lambda attributes: peer.marginal(peer_model, attributes))
-        holds = distance / peer_distance
-    line("sampling: times faster than mbi synthetic_data", ratio, ">= 20", ratio is not None and ratio >= 20)
-    line("sampling: distance from the model, share of mbi's", holds, "<= 1", holds is not None and holds <= 1)
+        distances = distance / mean_tvd(drawn, problem, lambda attributes: peer.marginal(peer_model, attributes))
+    add(at_least("sampling: times faster than mbi synthetic_data", ratio, 20))
+    add(at_most("sampling: distance from the model, share of mbi's", distances, 1))
 
-    ratio = counting_ratio(codes, sizes)
-    line("all two-way counts of 10^6 records: times faster than np.bincount", ratio, ">= 5", ratio >= 5)
-    error = worst_against_brute_force(200)
-    line("marginals against brute force, 200 random models", error, "<= 1e-10", error <= 1e-10)
+    add(at_least("all two-way counts of 10^6 records: times faster than np.bincount", counting_ratio(codes, sizes), 5))
+    add(at_most("marginals against brute force, 200 random models", worst_against_brute_force(200), 1e-10))
     worst = None
     if peer is not None:
         calibrated = peer.calibrated(model)
@@ -388,13 +359,13 @@ def run(data: Path, quick: bool) -> list[Line]:
             float(np.abs(peer.marginal(calibrated, m.attributes) - model.marginal(m.attributes)).max()) / model.total
             for m in problem.measurements
         )
-    line("marginals against mbi at the same factors, Adult", worst, "<= 1e-6", worst is not None and worst <= 1e-6)
+    add(at_most("marginals against mbi at the same factors, Adult", worst, 1e-6))
     return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder with adult.csv.gz")
+    parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder with adult.csv.gz")
     parser.add_argument("--quick", action="store_true", help="fewer iterations, rounds and rows")
     parser.add_argument("--json", type=Path, help="write the lines to this file")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
@@ -402,9 +373,7 @@ def main() -> None:
     if arguments.memory:
         print_peak_memory(arguments.data)
         return
-    lines = run(arguments.data, arguments.quick)
-    if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
+    sys.exit(conclude(run(arguments.data, arguments.quick), arguments.json))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,13 @@ def cdf(levels: np.ndarray, records: float, ceiling: int) -> np.ndarray:
     return np.where(levels >= ceiling, 1.0, (1 - 2.0 ** -np.asarray(levels, float)) ** records)
 
 
+def highest_levels(rng: np.random.Generator, records: int, keys: int) -> np.ndarray:
+    """Highest of so many geometric levels under each key, by one draw of the inverse law; 0 of none [shape=(keys,)]."""
+    if records == 0:
+        return np.zeros(keys, np.int64)
+    return np.ceil(-np.log2(-np.expm1(np.log(rng.random(keys)) / records))).astype(np.int64)
+
+
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
     """p-value of counts against cell probabilities, cells pooled until five are expected in each."""
     assert not counts[probabilities <= 0].any()

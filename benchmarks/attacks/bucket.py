@@ -23,8 +23,8 @@ from vertimrf.plan.plan import Plan
 from vertimrf.sketches.encoder import SketchEncoder
 from vertimrf.sketches.parameters import SketchPlan
 
+from ..verdict import Verdict, at_least, at_most
 from .deployment import NAMES, plan_for, tables_for
-from .row import Row
 
 __all__ = ["Bucket", "fill", "recovered", "rows"]
 
@@ -131,11 +131,10 @@ def fill(rows: int = 20_000, keys: int = 1 << 20, seed: int = 0) -> Bucket:
     return Bucket(rows, keys, seed=seed)
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[Verdict]:
     """Rows out of the plain message, which show that the attack works, and out of the sealed file."""
     bucket = fill()
     plain = recovered(bucket, bucket.plain)
-    yield Row("bucket reader: rows from the plain message", plain, f"at least {TARGETS * 9 // 10} of {TARGETS}: the attack works",
-              plain >= TARGETS * 9 // 10)  # fmt: skip
+    yield at_least(f"bucket reader: rows of {TARGETS} from the plain message (the attack works)", plain, TARGETS * 9 // 10)
     hidden = recovered(bucket, ciphertext(bucket.file))
-    yield Row("bucket reader: rows from the sealed file", hidden, f"0 of {TARGETS}", hidden == 0)
+    yield at_most(f"bucket reader: rows of {TARGETS} from the sealed file", hidden, 0)

@@ -21,8 +21,8 @@ from vertimrf.party.releases import Release, Releases
 from vertimrf.party.secret import Secret
 from vertimrf.plan.price import ledger_of_releases
 
+from ..verdict import Verdict
 from .deployment import NAMES, plan_for, tables_for
-from .row import Row
 
 __all__ = ["RELEASE", "child", "rows", "steps"]
 
@@ -73,7 +73,7 @@ def steps(folder: Path) -> int:
     return int(run.communicate()[0])
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[Verdict]:
     """What gets out with and without records, and what it would cost."""
     ring = KeyRing.new(NAMES)
     plan = plan_for(ring, ROWS, KEYS, rounds=1, nonce="double release")
@@ -85,11 +85,11 @@ def rows() -> Iterator[Row]:
         return Party(plan, NAMES[0], secret)
 
     unrecorded = len({party().run(table).to_bytes(plan) for _ in range(3)})
-    yield Row("double release: different contents of 3 runs without a record", unrecorded, "3: it matters", unrecorded == 3)
+    yield Verdict("double release: different contents of 3 runs without a record", unrecorded, "3: it matters", unrecorded == 3)
     target = plan.ledger().epsilon
     for times, who in (((2, 1, 1), "one of three parties twice"), ((2, 2, 2), "all twice"), ((3, 3, 3), "all three times")):
         epsilon = ledger_of_releases(plan, times).epsilon
-        yield Row(
+        yield Verdict(
             f"double release: epsilon of a plan of {target:.2f} released by {who}",
             epsilon,
             f"above {max(times)} plans' {max(times) * target:.2f}",
@@ -99,24 +99,24 @@ def rows() -> Iterator[Row]:
         folder = Path(name)
         releases = Releases(folder / "secret.releases")
         given = {party().release(table, releases, lambda made: made.seal(plan, key)) for _ in range(3)}
-        yield Row("double release: different messages of 3 runs on record", len(given), "1", len(given) == 1)
+        yield Verdict("double release: different messages of 3 runs on record", len(given), "1", len(given) == 1)
         try:
             party().release(other, releases, lambda made: made.seal(plan, key))
             said = ""
         except PrivacyError as error:
             said = str(error)
         priced = "from another table" in said and "epsilon" in said
-        yield Row("double release: another table gets a message", int(not said), "0, and the price is said", priced)
+        yield Verdict("double release: another table gets a message", int(not said), "0, and the price is said", priced)
         yield from killed(folder)
         outs = [folder / f"{i}.message" for i in range(AT_ONCE)]
         runs = [child(folder / "at once", out, pause=0.3) for out in outs]
         ended = [run.wait() for run in runs]
         different = len({out.read_bytes() for out in outs if out.exists()})
         done = different == 1 and not any(ended)
-        yield Row(f"double release: different messages of {AT_ONCE} processes at once", different, "1", done)
+        yield Verdict(f"double release: different messages of {AT_ONCE} processes at once", different, "1", done)
 
 
-def killed(folder: Path) -> Iterator[Row]:
+def killed(folder: Path) -> Iterator[Verdict]:
     """Killed at every step on disk, and run again."""
     count = steps(folder)
     second, died = 0, 0
@@ -126,4 +126,4 @@ def killed(folder: Path) -> Iterator[Row]:
         later = Releases(own).once(RELEASE, lambda: os.urandom(1000), lambda shared: "dear.")
         second += out.exists() and out.read_bytes() != later
     name = f"double release: second messages after SIGKILL at each of {count} steps"
-    yield Row(name, second, "0", second == 0 and died == count)
+    yield Verdict(name, second, "0", second == 0 and died == count)

@@ -23,21 +23,21 @@ from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.server.server import Server
 
+from ..verdict import Verdict, at_least
 from .deployment import Deployment, deploy, with_ring
-from .row import Row
 
 __all__ = ["play", "rows"]
 
 Position = tuple[str, bool]
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[Verdict]:
     """Positions played, and how many of them were noticed."""
     played = dict(play(deploy()))
     noticed = sum(played.values())
     missed = "; ".join(name for name, seen in played.items() if not seen)
-    yield Row("relay: positions played", len(played), "at least 100", len(played) >= 100)
-    yield Row("relay: positions noticed", noticed, f"all {len(played)}" + missed, noticed == len(played))
+    yield at_least("relay: positions played", len(played), 100)
+    yield at_least("relay: positions noticed" + (f"; not {missed}" if missed else ""), noticed, len(played))
 
 
 def play(run: Deployment) -> Iterator[Position]:

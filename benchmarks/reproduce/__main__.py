@@ -17,10 +17,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from .. import datasets
 from . import report
-from .data import PAPER_SPLITS
 from .execute import execute
 from .experiments import EXPERIMENTS, Scale, available, full_scale, quick_scale
+from .splits import PAPER_SPLITS
 from .store import Run, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +72,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.reproduce", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of NAME.csv.gz files")
+    parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of NAME.csv.gz files")
     parser.add_argument("--out", type=Path, default=Path("reproduce-results"), help="folder of runs.jsonl and runs.csv")
     parser.add_argument("--docs", type=Path, help="folder for experiments.md and its plots")
     parser.add_argument("--readme", type=Path, help="write a summary of the bars between this file's markers")
@@ -110,7 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     runs, total = pending(scale, names, store)
     if runs and not options.report_only:
         needed = {run.data for run in runs} - {"generated"}
-        if absent := sorted(name for name in needed if not (options.data / f"{name}.csv.gz").exists()):
+        if absent := sorted(name for name in needed if not datasets.present(name, options.data)):
             print(f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.", file=sys.stderr)
             return 2
     print(f"{total} runs, {total - len(runs)} of them done", flush=True)

@@ -9,11 +9,11 @@ import numba
 
 from vertimrf.evaluate import tvd, usual_ways
 
-from .data import PAPER_SPLITS, Dataset, deal, even_counts, load, majority
+from ..datasets import Dataset, load
 from .methods import METHODS
-from .splits import Split, by_correlation, by_importance
+from .splits import PAPER_SPLITS, Split, by_correlation, by_importance, deal, even_counts
 from .store import Result, Run
-from .svm import folds, misclassification
+from .svm import folds, labels_of, majority, misclassification
 
 
 def split_of(data: Dataset, run: Run) -> Split:
@@ -59,7 +59,7 @@ def execute(run: Run, folder: Path) -> Result:
         **made.detail,
     }
     if run.metric == "svm":
-        labels = whole.labels
+        labels = labels_of(whole)
         positive = [1 if whole.sizes[label] == 2 else majority(whole.codes[label]) for label in labels]
         held_back = whole.part(test).codes
         result["misclassification"] = misclassification(made.codes, held_back, whole.sizes, labels, positive)

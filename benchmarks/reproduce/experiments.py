@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..datasets import present
 from .methods import METHODS, PEERS
 from .quoted import BARS, FIRE_BARS
 from .store import Run
@@ -90,7 +91,7 @@ def full_scale(seeds: int, data: tuple[str, ...] = ("nltcs", "adult", "br2000", 
 def quick_scale(folder: Path, seeds: int) -> Scale:
     """Every experiment and method, in minutes: NLTCS, or generated data where it is not there."""
     methods, classify, _ = available()
-    name = "nltcs" if (folder / "nltcs.csv.gz").exists() else "generated"
+    name = "nltcs" if present("nltcs", folder) else "generated"
     return Scale(
         (name,), name, name, (0.8,), seeds, 30, methods, classify,
         gan=(("steps", 100),), shares=(0.2, 0.8), parties=("m=2", "m=4"), splits=("importance=1", "correlation=0"),

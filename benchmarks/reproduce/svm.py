@@ -8,9 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .data import Codes, majority
+from ..datasets import Codes, Dataset
 
 FOLDS = 5
+# What the classifier predicts; the paper takes each attribute of NLTCS in turn (None).
+LABELS: dict[str, str | None] = {"nltcs": None, "adult": "income", "br2000": "a00", "fire": "priority", "generated": "x0"}
+
+
+def labels_of(data: Dataset) -> tuple[int, ...]:
+    """Attributes that a classifier is to predict."""
+    label = LABELS[data.name]
+    return tuple(range(len(data.names))) if label is None else (data.names.index(label),)
+
+
+def majority(values: npt.NDArray[np.uint16]) -> int:
+    """The most frequent code; labels of more than two values become "this one or another"."""
+    return int(np.bincount(values).argmax())
 
 
 def folds(records: int, seed: int) -> list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:

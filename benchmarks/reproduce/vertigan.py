@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import Codes
+from ..datasets import Codes
 
 try:
     import torch

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.datasets import generated
 from benchmarks.reproduce import __main__ as runner
 from benchmarks.reproduce import report
-from benchmarks.reproduce.data import deal, even_counts, generated
 from benchmarks.reproduce.execute import execute, split_of
 from benchmarks.reproduce.experiments import EXPERIMENTS, Scale, available
 from benchmarks.reproduce.methods import METHODS, PEERS, Outcome
-from benchmarks.reproduce.splits import by_correlation, by_importance, candidates, icor, pcor, spearman
+from benchmarks.reproduce.splits import by_correlation, by_importance, candidates, deal, even_counts, icor, pcor, spearman
 from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
 from vertimrf.evaluate import distance

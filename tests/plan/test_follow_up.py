@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import dealt, schema_of
 from roles import run_server
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError
@@ -23,23 +24,11 @@ from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.server.cross_party import bin_table, predicted_marginals
 from vertimrf.server.server import Server
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
-from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
 ROWS = 20_000
-RING = KeyRing.new(("party a", "party b"))
-
-
-def schema_of(*parties: tuple[int, ...]) -> Schema:
-    held, attributes = [], []
-    for p, sizes in enumerate(parties):
-        own = [Attribute(name=f"{'abc'[p]}{i}", kind="integer", codes=size) for i, size in enumerate(sizes)]
-        attributes += own
-        held.append((f"party {'abc'[p]}", tuple(a.name for a in own)))
-    return Schema(attributes=tuple(attributes), parties=tuple(held))
-
-
-SCHEMA = schema_of((4, 3, 2), (4, 2, 2))
+SCHEMA = schema_of(a=(4, 3, 2), b=(4, 2, 2))
+RING = KeyRing.new(("a", "b"))
 
 
 def tables_of(seed=0):
@@ -49,12 +38,7 @@ def tables_of(seed=0):
     b0 = np.where(rng.random(ROWS) < 0.8, a0, rng.integers(0, 4, ROWS))
     a2, b2 = rng.integers(0, 2, ROWS), rng.integers(0, 2, ROWS)
     b1 = np.where(rng.random(ROWS) < 0.95, a2 ^ b2, rng.integers(0, 2, ROWS))
-    digests = np.random.default_rng(9).integers(0, 1 << 63, ROWS).astype(np.uint64)
-    codes = np.array([a0, rng.integers(0, 3, ROWS), a2, b0, b1, b2], np.uint16)
-    return [
-        Table(SCHEMA.part(name), digests, np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))]))
-        for name, _ in SCHEMA.parties
-    ]
+    return dealt(SCHEMA, np.array([a0, rng.integers(0, 3, ROWS), a2, b0, b1, b2]))
 
 
 def plan_of(**changes):
@@ -226,7 +210,7 @@ def test_a_damaged_follow_up_is_refused(plan, follow_up, change):
 
 
 def test_answers_survive_their_files_and_nothing_in_them_is_trusted(follow_up, answers, messages, plan, tmp_path):
-    size = answers[0].save(tmp_path / "a", follow_up, RING.parties["party a"])
+    size = answers[0].save(tmp_path / "a", follow_up, RING.parties["a"])
     back = Answer.load(tmp_path / "a", follow_up, RING.server)
     for mine, theirs in zip(back.sketches, answers[0].sketches, strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -237,7 +221,7 @@ def test_answers_survive_their_files_and_nothing_in_them_is_trusted(follow_up, a
     with pytest.raises(MessageError, match="truncated"):
         Answer.load(tmp_path / "a", follow_up, RING.server)
     with pytest.raises(MessageError, match="each seals its own"):
-        answers[0].save(tmp_path / "b", follow_up, RING.parties["party b"])
+        answers[0].save(tmp_path / "b", follow_up, RING.parties["b"])
     with (tmp_path / "a").open("wb") as file:
         file.truncate(follow_up.message_size(0) + (1 << 24))
     with pytest.raises(MessageError, match="more than any answer"):
@@ -291,20 +275,16 @@ def test_a_plan_of_one_round_takes_no_follow_up(secret):
 
 @pytest.mark.parametrize("parties", [((2, 3), (5,), (2,)), ((1,), (1,))])
 def test_two_rounds_with_odd_parties(parties):
-    schema = schema_of(*parties)
+    schema = schema_of(**dict(zip("abc", parties, strict=False)))
     plan = make_plan(schema, epsilon=1.0, expected_records=500, nonce="odd", keys=1 << 12, rounds=2)
     rng = np.random.default_rng(0)
-    digests = rng.integers(0, 1 << 63, 500).astype(np.uint64)
-    tables = [
-        Table(schema.part(name), digests, np.array([rng.integers(0, a.size, 500) for a in schema.part(name)], np.uint16))
-        for name, _ in schema.parties
-    ]
+    tables = dealt(schema, np.array([rng.integers(0, a.size, 500) for a in schema.attributes]))
     codes = run_protocol(plan, tables, RunOptions(rows=100, seed=0)).result.codes
     assert codes.shape == (len(schema.attributes), 100)
 
 
 def test_schedules_are_cut_to_what_can_be_measured():
-    schema = schema_of((20, 2, 2), (30, 2))
+    schema = schema_of(a=(20, 2, 2), b=(30, 2))
     poor, rich = (
         draft_schedule(schema, rho, 10_000, crossing(schema, 2), crossing(schema, 3), (4.0, 1.0)) for rho in (1e-5, 10.0)
     )
@@ -324,7 +304,7 @@ def test_schedules_are_cut_to_what_can_be_measured():
 
 
 def test_messages_stay_within_their_budget():
-    schema = schema_of((40,) * 6, (40,) * 6)
+    schema = schema_of(a=(40,) * 6, b=(40,) * 6)
     plan = make_plan(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=5_000_000)
     assert 0.9 * 5_000_000 < max(plan.message_size(party) for party in (0, 1)) <= 5_000_000
     with pytest.raises(PlanError, match="message_bytes"):
@@ -333,21 +313,16 @@ def test_messages_stay_within_their_budget():
 
 def test_predicted_errors_are_those_achieved():
     """Within 20 % per marginal: even, independent attributes, 400 cells in all from 20 runs."""
-    schema = schema_of((4, 3), (5, 2))
+    schema = schema_of(a=(4, 3), b=(5, 2))
     rng = np.random.default_rng(3)
-    digests = rng.integers(0, 1 << 63, ROWS).astype(np.uint64)
     codes = np.array([rng.integers(0, a.size, ROWS) for a in schema.attributes], np.uint16)
+    tables = dealt(schema, codes)
     truth = {}
     found: dict = {}
     for run in range(20):
         plan = make_plan(schema, epsilon=1.0, expected_records=ROWS, nonce=f"predicted {run}", keys=1 << 15, local_models=False)
         secret = Secret.new()
-        messages = [
-            Party(plan, name, secret).run(
-                Table(schema.part(name), digests, np.ascontiguousarray(codes[list(schema.party_attributes(name))]))
-            )
-            for name, _ in schema.parties
-        ]
+        messages = [Party(plan, name, secret).run(own) for name, own in zip(plan.party_names, tables, strict=True)]
         first = Server(plan).read(messages)
         for m, p in zip(first.crossing, predicted_marginals(plan), strict=True):
             table = np.zeros([schema.sizes[a] for a in m.attributes])

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import schema_of
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
 from vertimrf.plan.plan import LocalPlan, Plan, check_target
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Attribute
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
@@ -21,10 +22,7 @@ from vertimrf.trial import _count_for_planning
 
 
 def plan_with(**options):
-    schema = Schema.of({
-        "one": [Attribute.integer("a", 4), Attribute.integer("b", 3)],
-        "two": [Attribute.integer("x", 4), Attribute.integer("y", 2)],
-    })  # fmt: skip
+    schema = schema_of(one={"a": 4, "b": 3}, two={"x": 4, "y": 2})
     settings = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"} | options
     return make_plan(schema, **settings)
 
@@ -44,7 +42,7 @@ def test_a_plan_is_read_back(options):
 
 @pytest.mark.parametrize(("records", "delta"), [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
 def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
-    schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
+    schema = schema_of(one={"a": 4}, two={"x": 4})
     assert make_plan(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta == delta
 
 
@@ -142,7 +140,7 @@ def test_an_edited_plan_is_refused(content, path, value):
 def counted_plan(released, **options):
     """A plan made from a noisy count, as a trial without expected records makes it."""
     entry = LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "two-sided geometric, scale 50")
-    schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
+    schema = schema_of(one={"a": 4}, two={"x": 4})
     settings = {"epsilon": 1.0, "delta": 1e-9, "keys": 1 << 12, "prior": (entry,)} | options
     return make_plan(schema, expected_records=released, **settings)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from builders import schema_of
 from click.testing import CliRunner
 from roles import run_server
 from scipy import stats
@@ -22,7 +23,6 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, SketchEvent, under_replacement
 from vertimrf.published.randomised_response import count_marginal, expected_sigma, respond
@@ -32,14 +32,12 @@ from vertimrf.trial import open_tables, run_protocol
 ROWS = 5000
 
 
-def schema_of_two():
-    attributes = tuple(Attribute(name=n, kind="integer", codes=s) for n, s in (("a", 4), ("b", 1), ("x", 4), ("y", 2)))
-    return Schema(attributes=attributes, parties=(("one", ("a", "b")), ("two", ("x", "y"))))
+SCHEMA = schema_of(one={"a": 4, "b": 1}, two={"x": 4, "y": 2})
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return make_plan(schema_of_two(), epsilon=4.0, expected_records=ROWS, nonce="test", encoder="grr")
+    return make_plan(SCHEMA, epsilon=4.0, expected_records=ROWS, nonce="test", encoder="grr")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +46,7 @@ def parts():
     a = rng.integers(0, 4, ROWS)
     left = pd.DataFrame({"id": range(ROWS), "a": a, "b": 0})
     right = pd.DataFrame({"id": range(ROWS), "x": a, "y": rng.integers(0, 2, ROWS)}).sample(frac=1, random_state=0)
-    return open_tables([left, right], "id", schema_of_two())[1]
+    return open_tables([left, right], "id", SCHEMA)[1]
 
 
 @pytest.mark.parametrize(("local", "size"), [(0.1, 2), (1.0, 5), (3.0, 16), (30.0, 3)])
@@ -225,7 +223,7 @@ def test_theorem_3_claims_half_of_what_pure_privacy_costs():
 
 
 def test_a_run_finds_the_correlation(parts):
-    plan = make_plan(schema_of_two(), epsilon=16.0, expected_records=ROWS, nonce="test", encoder="grr")
+    plan = make_plan(SCHEMA, epsilon=16.0, expected_records=ROWS, nonce="test", encoder="grr")
     codes = run_protocol(plan, parts, RunOptions(seed=1)).result.codes
     # Agreement of a and x is 1 in the truth and a quarter for independent parties.
     assert np.mean(codes[0] == codes[2]) > 0.7
@@ -268,7 +266,6 @@ def test_bad_parameters_are_one_sentence(bad):
 
 
 def test_nothing_to_respond_with_is_refused():
-    attributes = tuple(Attribute(name=n, kind="integer", codes=1) for n in "ax")
-    schema = Schema(attributes=attributes, parties=(("one", ("a",)), ("two", ("x",))))
+    schema = schema_of(one={"a": 1}, two={"x": 1})
     with pytest.raises(PlanError, match="at least 2 values"):
         make_plan(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles import highest_levels
 from scipy.optimize import brentq
 
 from vertimrf.errors import MessageError, PlanError
@@ -19,23 +20,16 @@ from vertimrf.sketches.parameters import SharedKeyPlan
 from vertimrf.tables.ids import record_digests
 
 
-def draw_maxima(rng, size, keys):
-    """Highest of ``size`` geometric levels per key, by one draw of the inverse law; 0 of none."""
-    if size == 0:
-        return np.zeros(keys, np.int64)
-    return np.ceil(-np.log2(-np.expm1(np.log(rng.random(keys)) / size))).astype(np.int64)
-
-
 def simulate(rng, table, plan):
     """Published sketches of every attribute of a contingency table [one array (values, keys) each]."""
     levels = [np.zeros((size, plan.keys), np.int64) for size in table.shape]
     for cell in np.ndindex(table.shape):
-        high = draw_maxima(rng, int(table[cell]), plan.keys)
+        high = highest_levels(rng, int(table[cell]), plan.keys)
         for axis, value in enumerate(cell):
             np.maximum(levels[axis][value], high, out=levels[axis][value])
     for rows in levels:
         for row in rows:
-            np.maximum(row, draw_maxima(rng, plan.phantoms, plan.keys), out=row)
+            np.maximum(row, highest_levels(rng, plan.phantoms, plan.keys), out=row)
     return [np.clip(rows, max(plan.floor, 1), plan.ceiling).astype(np.uint8) for rows in levels]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from builders import schema_of
 from click.testing import CliRunner
 
 from vertimrf.cli import main
@@ -18,7 +19,6 @@ from vertimrf.message import Message
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import SketchEvent
 from vertimrf.published.shared_keys import SharedKeyEncoder
@@ -30,15 +30,13 @@ from vertimrf.tables.ids import record_digests
 ROWS = 4000
 
 
-def schema_of_two():
-    attributes = tuple(Attribute(name=n, kind="integer", codes=s) for n, s in (("a", 3), ("b", 2), ("x", 3), ("y", 2)))
-    return Schema(attributes=attributes, parties=(("left", ("a", "b")), ("right", ("x", "y"))))
+SCHEMA = schema_of(left={"a": 3, "b": 2}, right={"x": 3, "y": 2})
 
 
 @pytest.fixture(scope="module")
 def plan():
     return make_plan(
-        schema_of_two(), epsilon=2.0, expected_records=ROWS, nonce="test", encoder="published", claim_as_published=True
+        SCHEMA, epsilon=2.0, expected_records=ROWS, nonce="test", encoder="published", claim_as_published=True
     )
 
 
@@ -48,7 +46,7 @@ def folder(tmp_path):
     a = rng.integers(0, 3, ROWS)
     pd.DataFrame({"id": range(ROWS), "a": a, "b": rng.integers(0, 2, ROWS)}).to_csv(tmp_path / "left.csv", index=False)
     pd.DataFrame({"id": range(ROWS), "x": a, "y": rng.integers(0, 2, ROWS)}).to_csv(tmp_path / "right.csv", index=False)
-    schema_of_two().save(tmp_path / "schema.json")
+    SCHEMA.save(tmp_path / "schema.json")
     return tmp_path
 
 
@@ -83,7 +81,7 @@ def test_the_ledger_shows_claim_and_exact_value(plan):
 
 def test_without_consent_it_is_refused():
     with pytest.raises(PlanError, match="--claim-as-published"):
-        make_plan(schema_of_two(), epsilon=1.0, expected_records=ROWS, nonce="test", encoder="published")
+        make_plan(SCHEMA, epsilon=1.0, expected_records=ROWS, nonce="test", encoder="published")
 
 
 def test_a_published_plan_survives_its_file_and_notices_edits(plan, tmp_path):
@@ -185,6 +183,6 @@ def test_role_by_role_every_file_says_so(folder):
 
 
 def test_scheduled_pairs_never_say_so(folder):
-    plan = make_plan(schema_of_two(), epsilon=1.0, expected_records=ROWS, nonce="test", keys=1 << 10)
+    plan = make_plan(SCHEMA, epsilon=1.0, expected_records=ROWS, nonce="test", keys=1 << 10)
     assert plan.reasons == ()
     assert plan.ledger().private

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles import highest_levels
 
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.kernels.intersections import joint_histograms
@@ -14,24 +15,15 @@ from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf, 
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
 
 
-def draw_maxima(rng, size, keys, floor, ceiling):
-    """Maximum of ``size`` geometric levels per key, clipped: one inverse-CDF draw (oracle of the published sketch)."""
-    if size == 0:
-        return np.full(keys, floor)
-    u = rng.random(keys)
-    level = np.ceil(-np.log2(-np.expm1(np.log(u) / size)))
-    return np.clip(level, floor, ceiling).astype(np.int64)
-
-
 def simulate(rng, table, plan, keys):
     """Sketches of both attributes of a pair whose contingency table is given."""
-    cells = np.array([[draw_maxima(rng, c, keys, plan.floor, plan.ceiling) for c in row] for row in table])
+    cells = np.array([[highest_levels(rng, c, keys) for c in row] for row in table])
     left = cells.max(axis=1)
     right = cells.max(axis=0)
     for side in (left, right):
         for row in side:
-            np.maximum(row, draw_maxima(rng, plan.phantoms, keys, plan.floor, plan.ceiling), out=row)
-    return left.astype(np.uint8), right.astype(np.uint8)
+            np.maximum(row, highest_levels(rng, plan.phantoms, keys), out=row)
+    return tuple(np.clip(side, plan.floor, plan.ceiling).astype(np.uint8) for side in (left, right))
 
 
 def plan_of(phantoms):

@@ -1,0 +1,31 @@
+"""Schemas and parties' tables of integer codes, as many test files make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.tables.table import Table
+
+
+def schema_of(**parties: Mapping[str, int] | Sequence[int]) -> Schema:
+    """Integer attributes by party: sizes by name, or sizes alone, which are then numbered behind the party's name.
+
+    Example:
+        >>> schema_of(one={"a": 4, "b": 3}, x=(2, 2)).names
+        ('a', 'b', 'x0', 'x1')
+    """
+    held = {
+        name: sizes if isinstance(sizes, Mapping) else {f"{name}{i}": size for i, size in enumerate(sizes)}
+        for name, sizes in parties.items()
+    }
+    return Schema.of({name: [Attribute.integer(a, size) for a, size in own.items()] for name, own in held.items()})
+
+
+def dealt(schema: Schema, codes: np.ndarray, seed: int = 9) -> list[Table]:
+    """The parties' tables of joined codes [shape=(attributes of all parties, records)], under random ids that they share."""
+    digests = np.random.default_rng(seed).integers(0, 1 << 63, codes.shape[1]).astype(np.uint64)
+    joined = codes.astype(np.uint16)
+    return [Table(schema.part(name), digests, joined[list(schema.party_attributes(name))].copy()) for name, _ in schema.parties]

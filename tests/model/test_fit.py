@@ -67,9 +67,6 @@ def test_marginals_equal_brute_force_on_random_models() -> None:
             k = int(rng.integers(1, joint.ndim + 1))
             attributes = tuple(int(a) for a in rng.choice(joint.ndim, k, replace=False))
             np.testing.assert_allclose(model.marginal(attributes) / 1000, marginal_of(joint, attributes), rtol=0, atol=1e-12)
-        codes = np.stack([rng.integers(0, s, 20) for s in model.sizes]).astype(np.uint16)
-        expected = np.log(joint[tuple(codes)]).sum()
-        np.testing.assert_allclose(model.log_likelihood(codes), expected, rtol=1e-9)
 
 
 def test_normaliser_and_gradient_equal_finite_differences() -> None:
@@ -280,7 +277,7 @@ def test_disagreeing_sources_of_very_different_noise() -> None:
         noise = sigma * rng.normal(size=(4, 4))
         measurements.append(measurement(pair, marginal_of(joint, pair) + noise, sigma))
     for entropy in (1.0, 10.0):
-        model = fit(sizes, measurements, 1e4, proximal_weight=entropy, steps=20)
+        model = fit(sizes, measurements, 1e4, proximal_weight=entropy, steps=20, tolerance=0.02)
         table = model.marginal(range(6))
         assert np.isfinite(table).all()
         assert table.sum() == pytest.approx(1e4)
@@ -382,8 +379,6 @@ def test_bad_marginals() -> None:
         model.marginal(range(6), max_cells=10_000)
     with pytest.raises(ModelError, match="400 cells, more than 100"):
         model.marginal((0, 5), max_cells=100)
-    with pytest.raises(ModelError, match="has 2 attributes, the model 6"):
-        model.log_likelihood(np.zeros((2, 3), np.uint16))
     np.testing.assert_allclose(model.marginal((0, 5)).sum(), 400.0)
 
 

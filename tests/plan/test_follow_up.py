@@ -12,6 +12,7 @@ from roles import run_server
 from vertimrf.errors import MessageError, PlanError, PrivacyError
 from vertimrf.keys import KeyRing
 from vertimrf.message import Answer, Message
+from vertimrf.model.measurement import bin_table
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
@@ -21,7 +22,7 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import Group, Schedule, crossing, draft_schedule
 from vertimrf.plan.schema import Attribute, Schema
-from vertimrf.server.cross_party import bin_table, predicted_marginals
+from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
 from vertimrf.trial import run_protocol

@@ -54,7 +54,8 @@ def test_with_room_for_a_tree_the_chain_is_found(bins):
     codes = chain(sizes, 0.3)
     plan = plan_of(sizes, 3, tau=16)
     local, crossing = everything(codes, sizes, 3, bins=bins)
-    kept, tree, warnings = combine_graphs(plan, local, crossing, N)
+    graph = combine_graphs(plan, local, crossing, N)
+    kept, tree, warnings = graph.kept, graph.tree, graph.warnings
     assert [m.attributes for m in kept] == [(2, 3)]
     assert {c for c in tree.cliques if len(c) == 2} == {(i, i + 1) for i in range(5)}
     assert not warnings
@@ -67,7 +68,8 @@ def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
     codes = chain(sizes, 0.3)
     local, crossing = everything(codes, sizes, 4)
     crossing += [measured(codes, sizes, (a, a + 1, a + 2)) for a in (2, 3)]
-    kept, tree, _ = combine_graphs(plan_of(sizes, 4, tau=27), local, crossing, N)
+    graph = combine_graphs(plan_of(sizes, 4, tau=27), local, crossing, N)
+    kept, tree = graph.kept, graph.tree
     edges = {pair for clique in tree.cliques for pair in itertools.combinations(clique, 2)}
     assert edges >= {(i, i + 1) for i in range(7)}
     assert tree.largest <= 27
@@ -83,7 +85,8 @@ def test_what_the_graph_explains_already_takes_no_room():
     weak = np.where(rng.random(int(N)) < 0.8, rng.integers(0, 4, int(N)), other)
     codes, sizes = np.array([first, first, other, third, weak]), (4,) * 5
     local, crossing = everything(codes, sizes, 3)
-    kept, tree, _ = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)
+    graph = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)
+    kept, tree = graph.kept, graph.tree
     assert (2, 4) in [m.attributes for m in kept]
     assert tree.largest <= 16
     assert len({(0, 3), (1, 3)} & {m.attributes for m in kept}) == 1
@@ -93,7 +96,8 @@ def test_where_everything_fits_one_clique_everything_is_kept():
     sizes = (3, 2, 2, 3)
     codes = chain(sizes, 0.3)
     local, crossing = everything(codes, sizes, 2)
-    kept, tree, _ = combine_graphs(plan_of(sizes, 2, tau=36), local, crossing, N)
+    graph = combine_graphs(plan_of(sizes, 2, tau=36), local, crossing, N)
+    kept, tree = graph.kept, graph.tree
     assert len(tree.cliques) == 1
     assert kept == tuple(crossing)
 
@@ -104,7 +108,8 @@ def test_cliques_stay_within_tau_and_every_kept_marginal_has_one(tau):
     codes = chain(sizes, 0.4)
     local, crossing = everything(codes, sizes, 3)
     crossing.append(measured(codes, sizes, (0, 3, 5)))
-    kept, tree, warnings = combine_graphs(plan_of(sizes, 3, tau=tau), local, crossing, N)
+    graph = combine_graphs(plan_of(sizes, 3, tau=tau), local, crossing, N)
+    kept, tree, warnings = graph.kept, graph.tree, graph.warnings
     assert tree.largest <= max(tau, max(sizes))
     assert all(tree.covering(m.attributes) >= 0 for m in kept)
     assert bool(warnings) == (not kept)
@@ -116,7 +121,8 @@ def test_domains_of_ten_thousand_values():
     codes = np.array([rng.integers(0, s, int(N)) for s in sizes])
     codes[3] = codes[1]
     local, crossing = everything(codes, sizes, 2, sigma=1.0, bins=3)
-    kept, tree, _ = combine_graphs(plan_of(sizes, 2, tau=40_000), local[:4], crossing, N)
+    graph = combine_graphs(plan_of(sizes, 2, tau=40_000), local[:4], crossing, N)
+    kept, tree = graph.kept, graph.tree
     assert (1, 3) in [m.attributes for m in kept]
     assert tree.largest <= 40_000
 
@@ -124,9 +130,9 @@ def test_domains_of_ten_thousand_values():
 def test_what_is_too_wide_to_compute_is_compared_with_independent_attributes(monkeypatch):
     sizes = (4,) * 6
     local, crossing = everything(chain(sizes, 0.3), sizes, 3)
-    expected = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)[1]
+    expected = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).tree
     monkeypatch.setattr("vertimrf.server.global_graph.MOST_CELLS", 1)
-    found = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)[1]
+    found = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N).tree
     assert found.largest <= 16
     assert found.covering((2, 3)) >= 0
     assert expected.covering((2, 3)) >= 0
@@ -140,7 +146,7 @@ def test_noise_alone_adds_no_edge():
         Measurement((a, b), (None, None), N / 16 + 40 * rng.normal(size=(4, 4)), 40.0) for a in range(3) for b in range(3, 6)
     ]
     scores = sum(np.abs(m.counts - N / 16).sum() > np.sqrt(2 / np.pi) * 40 * 16 for m in crossing)
-    kept, _, _ = combine_graphs(plan_of(sizes, 3, tau=16), one_way, crossing, N)
+    kept = combine_graphs(plan_of(sizes, 3, tau=16), one_way, crossing, N).kept
     # Those that chance lifts above their own expected noise, and no others.
     assert len(kept) <= scores < len(crossing)
 
@@ -149,7 +155,8 @@ def test_one_party_keeps_its_local_graph():
     sizes = (3, 3, 3)
     codes = chain(sizes, 0.3)
     local, _ = everything(codes, sizes, 3)
-    kept, tree, warnings = combine_graphs(plan_of(sizes, 2, tau=9), local, [], N)
+    graph = combine_graphs(plan_of(sizes, 2, tau=9), local, [], N)
+    kept, tree, warnings = graph.kept, graph.tree, graph.warnings
     assert kept == ()
     assert warnings == ()
     assert tree.covering((0, 1, 2)) >= 0

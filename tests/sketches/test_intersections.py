@@ -10,8 +10,7 @@ from oracles import highest_levels
 
 from vertimrf.errors import MessageError, PlanError
 from vertimrf.kernels.intersections import joint_histograms
-from vertimrf.model.measurement import Measurement
-from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf, predicted_errors, r_score
+from vertimrf.sketches.intersections import Side, estimate_pair, level_log_cdf, predicted_errors
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan
 
 
@@ -112,18 +111,6 @@ def test_sketches_of_another_plan_are_refused():
         estimate_pair(plan, many, right, total=100)
     with pytest.raises(MessageError, match="levels outside"):
         estimate_pair(plan, left, high, total=100)
-
-
-def test_r_score_of_independence_is_near_zero_and_of_equality_large():
-    rng = np.random.default_rng(2)
-    product = np.outer([3000.0, 7000.0], [6000.0, 4000.0]) / 10_000
-    nothing = (None, None)
-    scores = [
-        r_score(Measurement((0, 1), nothing, product + rng.normal(0, 50, (2, 2)), 50.0), product) for _ in range(400)
-    ]
-    # Half the sum of four folded normals: standard deviation 50 * 0.603; mean over 400 within 4 standard errors of 0.
-    assert abs(np.mean(scores)) < 4 * 50 * 0.61 / 20
-    assert r_score(Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0), np.full((2, 2), 2500.0)) > 4990
 
 
 def test_a_group_of_attributes_is_one_attribute_of_tuples():

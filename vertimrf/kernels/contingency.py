@@ -8,6 +8,7 @@ Axes: d = attributes, n = records.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +47,7 @@ def contingency(
     """
     shape = tuple(int(sizes[a]) for a in attributes)
     _check(codes, sizes, attributes)
-    return _count(codes, shape, attributes).reshape(shape)
+    return _count(codes, shape, attributes, numba.get_num_threads()).reshape(shape)
 
 
 def all_pairs(
@@ -70,41 +71,55 @@ def all_pairs(
     _check(codes, sizes, {a for pair in pairs for a in pair})
     # A joint table costs a pass over its cells for every pair it serves; more cells than records cannot pay.
     limit = min(JOINT_CELLS, max(codes.shape[1] // 4, 1))
-    out: dict[tuple[int, int], Counts] = {}
-    for joint in _joints(sizes, {(min(p), max(p)) for p in pairs}, limit):
+    joints = _joints(sizes, {(min(p), max(p)) for p in pairs}, limit)
+
+    # Joint tables are counted by threads of their own; where they are few, the records of each are shared out instead.
+    several = numba.get_num_threads()
+    apart = len(joints) >= 2 * several
+
+    def count(joint: tuple[int, ...], served: list[tuple[int, int]]) -> dict[tuple[int, int], Counts]:
         shape = tuple(int(sizes[a]) for a in joint)
-        table = _count(codes, shape, joint).reshape(shape)
-        for i, a in enumerate(joint):
-            for j in range(i + 1, len(joint)):
-                if (a, joint[j]) not in out:
-                    out[a, joint[j]] = table.sum(axis=tuple(k for k in range(len(joint)) if k not in (i, j)))
+        table = _count(codes, shape, joint, 1 if apart else several).reshape(shape)
+        return {p: table.sum(axis=tuple(k for k, a in enumerate(joint) if a not in p)) for p in served}
+
+    out: dict[tuple[int, int], Counts] = {}
+    with ThreadPoolExecutor(several if apart else 1) as pool:
+        for found in pool.map(lambda item: count(*item), joints):
+            out.update(found)
     return [out[a, b] if a < b else np.ascontiguousarray(out[b, a].T) for a, b in pairs]
 
 
-def _joints(sizes: Sequence[int], pairs: set[tuple[int, int]], limit: int) -> list[tuple[int, ...]]:
-    """Attribute sets of at most ``limit`` cells (pairs excepted) that together hold every pair, found greedily."""
-    left = set(pairs)
+def _joints(
+    sizes: Sequence[int], pairs: set[tuple[int, int]], limit: int
+) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+    """Attribute sets of at most ``limit`` cells (pairs excepted) that together hold every pair, found greedily; with each the
+    pairs that it is the first to hold.
+    """
+    left = np.zeros((len(sizes), len(sizes)), np.bool_)
+    for a, b in pairs:
+        left[a, b] = left[b, a] = True
+    counts = np.array(sizes, np.int64)
+    logs = np.log(counts + 1.0)
     out = []
-    while left:
-        best = max(left, key=lambda p: (sizes[p[0]] * sizes[p[1]], p))
-        joint = set(best)
-        cells = sizes[best[0]] * sizes[best[1]]
+    for a, b in sorted(pairs, key=lambda p: (sizes[p[0]] * sizes[p[1]], p), reverse=True):
+        if not left[a, b]:
+            continue
+        joint = [a, b]
+        cells = int(counts[a] * counts[b])
+        served = left[a].astype(np.int64) + left[b]
         while True:
             # The attribute that serves the most new pairs for the logarithm of its size.
-            gains = {}
-            for a in {a for p in left for a in p} - joint:
-                if cells * sizes[a] <= limit:
-                    served = sum((min(a, b), max(a, b)) in left for b in joint)
-                    if served:
-                        gains[a] = served / math.log(sizes[a] + 1)
-            if not gains:
+            gains = np.where(cells * counts <= limit, served / logs, 0.0)
+            gains[joint] = 0.0
+            chosen = int(gains.argmax())
+            if not gains[chosen] > 0:
                 break
-            chosen = max(sorted(gains), key=gains.__getitem__)
-            joint.add(chosen)
-            cells *= sizes[chosen]
-        ordered = tuple(sorted(joint))
-        left -= {(a, b) for i, a in enumerate(ordered) for b in ordered[i + 1 :]}
-        out.append(ordered)
+            joint.append(chosen)
+            cells *= int(counts[chosen])
+            served += left[chosen]
+        ordered = sorted(joint)
+        out.append((tuple(ordered), [p for p in itertools.combinations(ordered, 2) if left[p]]))
+        left[np.ix_(ordered, ordered)] = False
     return out
 
 
@@ -114,12 +129,14 @@ def _check(codes: npt.NDArray[np.uint16], sizes: Sequence[int], attributes: Sequ
             raise ValueError(f"Attribute {a} has code {codes[a].max()}, but only {sizes[a]} values.")
 
 
-def _count(codes: npt.NDArray[np.uint16], shape: tuple[int, ...], attributes: Sequence[int]) -> Counts:
+def _count(
+    codes: npt.NDArray[np.uint16], shape: tuple[int, ...], attributes: Sequence[int], threads: int
+) -> Counts:
     cells = math.prod(shape)
     strides = np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
     chosen = np.array(attributes, np.int64)
     records = codes.shape[1]
-    parts = min(numba.get_num_threads(), records // max(SHARE, 4 * cells))
+    parts = min(threads, records // max(SHARE, 4 * cells))
     if parts <= 1:
         counts: Counts = _count_records(codes, chosen, strides, cells, 0, records)
         return counts

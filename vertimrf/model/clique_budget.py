@@ -6,7 +6,18 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 
-from .junction_tree import Edge, JunctionTree, best_cliques, bits, check_edge, checked_sizes, components, junction_tree, rooted
+from .junction_tree import (
+    Edge,
+    JunctionTree,
+    best_cliques,
+    bits,
+    check_edge,
+    checked_sizes,
+    components,
+    junction_tree,
+    rooted,
+    spanning_forest,
+)
 
 __all__ = ["CliqueBudget"]
 
@@ -50,13 +61,7 @@ class CliqueBudget:
     def tree(self) -> JunctionTree:
         """A junction tree of the accepted graph within the limit: the one of fewest cells, unless that exceeds it."""
         best = junction_tree(self._sizes, self.edges)
-        own = [tuple(bits(c)) for c in self._cliques]
-        return best if best.largest <= max(self._limit, self.largest) else rooted(self._sizes, own)
-
-    def largest_with(self, edges: Iterable[Edge]) -> int:
-        """Cells of the largest clique if all these edges were added; nothing is added."""
-        _, cliques = self._with(edges)
-        return max(self._size(c) for c in cliques)
+        return best if best.largest <= max(self._limit, self.largest) else rooted(self._sizes, self._cliques)
 
     def try_edge(self, a: int, b: int) -> bool:
         """Add one edge if the limit allows; says whether it is in."""
@@ -74,7 +79,7 @@ class CliqueBudget:
                 return False
             self._cliques = [c for c in dict.fromkeys(cliques) if not any(c != d and c & d == c for d in cliques)]
             self._cells = [self._size(c) for c in self._cliques]
-            self._tree = _spanning_forest(self._cliques)
+            self._tree = spanning_forest(self._sizes, self._cliques)
         self._neighbours = neighbours
         return True
 
@@ -136,24 +141,3 @@ class CliqueBudget:
             elif not held:
                 alive.discard(i)
         return alive
-
-
-def _spanning_forest(cliques: list[int]) -> list[set[int]]:
-    """Maximum-weight spanning forest over the cliques by shared attributes: a junction forest, as adjacency."""
-    tree: list[set[int]] = [set() for _ in cliques]
-    waiting = set(range(1, len(cliques)))
-    nearest = {i: (0, 0) for i in waiting}
-    last = 0
-    while waiting:
-        for i in waiting:
-            shared = (cliques[i] & cliques[last]).bit_count()
-            if shared > nearest[i][0]:
-                nearest[i] = (shared, last)
-        chosen = max(waiting, key=lambda i: (nearest[i][0], -i))
-        shared, link = nearest[chosen]
-        if shared:
-            tree[chosen].add(link)
-            tree[link].add(chosen)
-        waiting.discard(chosen)
-        last = chosen
-    return tree

@@ -53,7 +53,7 @@ def fit(
     proximal_weight: float = 30.0,
     min_improvement: float = 0.02,
     steps: int = 50,
-    tolerance: float = 0.02,
+    tolerance: float = 0.1,
     iterations: int = 300,
     max_cells: int = MAX_CELLS,
     progress: Callable[[int, int, float], None] | None = None,
@@ -87,7 +87,8 @@ def fit(
             this: from there on they mostly follow the noise. The defaults were within 4 % of the least error of three-way
             marginals over all numbers of steps on NLTCS, Adult and BR2000 at epsilon 0.2 to 3.2, whatever was measured.
         steps: most proximal steps, 1 or more.
-        tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square).
+        tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square);
+            from 0.02 to 0.1 the three-way marginals of Adult and BR2000 stay as accurate, at 0.2 they lose 1 %.
         iterations: most iterations in a step.
         max_cells: largest clique allowed.
         progress: told step, iteration and gradient as it goes.
@@ -139,7 +140,7 @@ def fit(
         0.5 * float(np.sum(np.square((part - m.counts.ravel()) / np.broadcast_to(m.sigma, m.counts.shape).ravel())))
         for m, part in zip(measurements, parts, strict=False)
     )
-    return MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss)
+    return MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)
 
 
 def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:

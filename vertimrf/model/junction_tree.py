@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
+import collections
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import networkx as nx
+import numpy as np
+import numpy.typing as npt
 
 from ..errors import ModelError
+from ..kernels import eliminate as kernels
 
 __all__ = ["JunctionTree", "junction_tree"]
 
@@ -66,9 +70,17 @@ class JunctionTree:
 
     def covering(self, attributes: Iterable[int]) -> int:
         """Index of the smallest clique that holds all attributes, or -1."""
-        wanted = set(attributes)
-        holding = [i for i, c in enumerate(self.cliques) if wanted.issubset(c)]
-        return min(holding, key=lambda i: self.clique_cells[i], default=-1)
+        holding = functools.reduce(operator.and_, (self._holding[a] for a in attributes), (1 << len(self.cliques)) - 1)
+        return min(bits(holding), key=lambda i: self.clique_cells[i], default=-1)
+
+    @cached_property
+    def _holding(self) -> dict[int, int]:
+        """Per attribute the cliques that hold it, as bits."""
+        holding = collections.defaultdict[int, int](int)
+        for c, clique in enumerate(self.cliques):
+            for a in clique:
+                holding[a] |= 1 << c
+        return holding
 
 
 def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
@@ -91,7 +103,7 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:
         neighbours[a] |= 1 << b
         neighbours[b] |= 1 << a
     cliques = [c for component in components(neighbours) for c in best_cliques(neighbours, component, sizes)]
-    return rooted(sizes, [tuple(bits(c)) for c in cliques])
+    return rooted(sizes, cliques)
 
 
 def checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -130,96 +142,99 @@ def components(neighbours: dict[int, int]) -> list[int]:
     return out
 
 
-# A heuristic prices the elimination of a vertex from (log cells of its clique, fill edges, fill weight, degree).
-_HEURISTICS: tuple[Callable[[float, int, float, int], tuple[float, ...]], ...] = (
-    lambda cells, fill, weight, degree: (fill, cells),
-    lambda cells, fill, weight, degree: (cells, fill),
-    lambda cells, fill, weight, degree: (weight, cells),
-    lambda cells, fill, weight, degree: (degree, fill, cells),
-    lambda cells, fill, weight, degree: (fill / (degree + 1) if degree else 0.0, cells),
-)
-
-
 def best_cliques(
     neighbours: dict[int, int], component: int, sizes: tuple[int, ...], limit: float | None = None
 ) -> list[int]:
-    """Maximal cliques of the triangulation of one component with the fewest cells; or of the first within a limit."""
-    best: list[int] = []
+    """Maximal cliques of the triangulation of one component with the fewest cells; or of the first within a limit.
+
+    Args:
+        neighbours: per attribute its neighbours, as a bit mask.
+        component: the attributes that are triangulated, as a bit mask; their neighbours lie among them.
+        sizes: domain size of every attribute.
+        limit: most cells that a clique may have; None to try every heuristic.
+    """
+    members = list(bits(component))
+    joined = _as_rows([neighbours[v] for v in members], len(sizes))[:, members]
+    logs = np.log(np.array([sizes[v] for v in members], np.float64))
+    found = np.empty((len(members), len(members)), np.bool_)
+    cells = np.empty(len(members))
+    best: npt.NDArray[np.bool_] = found
     best_cost: tuple[float, float] = (math.inf, math.inf)
-    for heuristic in _HEURISTICS:
-        cliques, filled = _eliminate(neighbours, component, sizes, heuristic)
-        cells = [math.prod(sizes[i] for i in bits(c)) for c in cliques]
-        cost = (sum(cells), max(cells)) if limit is None else (max(cells), sum(cells))
-        if cost < best_cost:
-            best, best_cost = cliques, cost
-        if not filled or (limit is not None and max(cells) <= limit):
+    for heuristic in range(kernels.HEURISTICS):
+        count, filled = kernels.eliminate(joined, logs, heuristic, found, cells)
+        with np.errstate(over="ignore"):
+            counts = np.exp(cells[:count])
+        total, largest = float(counts.sum()), float(counts.max())
+        cost = (total, largest) if limit is None else (largest, total)
+        # Rounding of logs tells no two triangulations apart.
+        if not best_cost[0] < math.inf or cost < (best_cost[0] * (1 - 1e-9), best_cost[1]):
+            best, best_cost = found[:count].copy(), cost
+        if not filled or (limit is not None and largest <= limit * (1 + 1e-9)):
             break
-    return best
+    whole = np.zeros((len(best), len(sizes)), np.bool_)
+    whole[:, members] = best
+    return [int.from_bytes(row.tobytes(), "little") for row in np.packbits(whole, axis=1, bitorder="little")]
 
 
-def _eliminate(
-    neighbours: dict[int, int],
-    component: int,
-    sizes: tuple[int, ...],
-    heuristic: Callable[[float, int, float, int], tuple[float, ...]],
-) -> tuple[list[int], bool]:
-    """Eliminate a component's vertices, cheapest first; maximal cliques, and whether any edge was filled in."""
-    adjacent = {v: neighbours[v] for v in bits(component)}
-    logs = {v: math.log(sizes[v]) for v in adjacent}
-    prices: dict[int, tuple[float, ...]] = {}
-    stale = component
-    cliques: list[int] = []
-    filled = False
-    while adjacent:
-        for v in bits(stale):
-            around = adjacent[v]
-            cells = logs[v]
-            fill = 0
-            weight = 0.0
-            for u in bits(around):
-                cells += logs[u]
-                missing = around & ~adjacent[u] & ~(1 << u)
-                if missing:
-                    fill += missing.bit_count()
-                    weight += logs[u] * missing.bit_count()
-            prices[v] = (1.0 if fill else 0.0, *heuristic(cells, fill, weight, around.bit_count()))
-        v = min(prices, key=prices.__getitem__)
-        del prices[v]
-        around = adjacent.pop(v)
-        clique = around | 1 << v
-        if not any(clique & c == clique for c in cliques):
-            cliques.append(clique)
-        stale = around
-        for u in bits(around):
-            grown = (adjacent[u] | around) & ~(1 << u | 1 << v)
-            if grown & ~adjacent[u]:
-                # Whoever sees both ends of a new edge has less to fill in.
-                filled = True
-                stale |= grown
-            adjacent[u] = grown
-    return cliques, filled
+def _as_rows(masks: Sequence[int], count: int) -> npt.NDArray[np.bool_]:
+    """Bit masks as rows of a matrix [shape=(masks, count), bool]."""
+    length = -(-count // 8)
+    packed = np.frombuffer(b"".join(mask.to_bytes(length, "little") for mask in masks), np.uint8).reshape(-1, length)
+    return np.unpackbits(packed, axis=1, count=count, bitorder="little").astype(np.bool_)
 
 
-def rooted(sizes: tuple[int, ...], cliques: list[tuple[int, ...]]) -> JunctionTree:
-    """Maximum spanning forest over separators, rooted at each component's largest clique, parents first."""
-    cells = [math.prod(sizes[i] for i in c) for c in cliques]
-    joint = nx.Graph()
-    joint.add_nodes_from(range(len(cliques)))
-    for i, j in itertools.combinations(range(len(cliques)), 2):
-        shared = set(cliques[i]) & set(cliques[j])
-        if shared:
-            joint.add_edge(i, j, weight=len(shared) - math.log(math.prod(sizes[k] for k in shared)) * 1e-6)
-    forest = nx.maximum_spanning_tree(joint)
+def spanning_forest(sizes: tuple[int, ...], cliques: Sequence[int]) -> list[set[int]]:
+    """Neighbours of every clique in a maximum spanning forest by shared attributes: a junction forest.
+
+    Args:
+        sizes: domain size of every attribute.
+        cliques: maximal cliques of a chordal graph, as bit masks.
+    """
+    forest: list[set[int]] = [set() for _ in cliques]
+    # Among separators of as many attributes those of fewer cells come first; logs of cells are far below the unit.
+    logs = [math.log(size) * 1e-6 for size in sizes]
+    waiting = set(range(1, len(cliques)))
+    nearest = dict.fromkeys(waiting, (0.0, 0))
+    last = 0
+    while waiting:
+        for i in waiting:
+            shared = cliques[i] & cliques[last]
+            if shared and shared.bit_count() > nearest[i][0] - 1:
+                weight = shared.bit_count() - sum(logs[a] for a in bits(shared))
+                if weight > nearest[i][0]:
+                    nearest[i] = (weight, last)
+        last = max(waiting, key=lambda i: (nearest[i][0], -i))
+        weight, link = nearest[last]
+        if weight:
+            forest[last].add(link)
+            forest[link].add(last)
+        waiting.discard(last)
+    return forest
+
+
+def rooted(sizes: tuple[int, ...], cliques: Sequence[int]) -> JunctionTree:
+    """A junction tree of cliques (bit masks), rooted at each component's largest clique, parents first."""
+    forest = spanning_forest(sizes, cliques)
+    cells = [math.prod(sizes[i] for i in bits(c)) for c in cliques]
     order: list[int] = []
     parents: list[int] = []
-    place: dict[int, int] = {}
-    for component in sorted(nx.connected_components(forest), key=min):
-        root = max(sorted(component), key=lambda i: cells[i])
-        place[root] = len(order)
-        order.append(root)
+    seen: set[int] = set()
+    for first in range(len(cliques)):
+        if first in seen:
+            continue
+        component = [first]
+        seen.add(first)
+        for c in component:
+            component += sorted(forest[c] - seen)
+            seen |= forest[c]
+        queue = [max(component, key=lambda i: (cells[i], -i))]
+        place = {queue[0]: len(order)}
+        order.append(queue[0])
         parents.append(-1)
-        for parent, child in nx.bfs_edges(forest, root):
-            place[child] = len(order)
-            order.append(child)
-            parents.append(place[parent])
-    return JunctionTree(sizes, tuple(cliques[i] for i in order), tuple(parents))
+        for c in queue:
+            for child in sorted(forest[c] - place.keys()):
+                place[child] = len(order)
+                order.append(child)
+                parents.append(place[c])
+                queue.append(child)
+    return JunctionTree(sizes, tuple(tuple(bits(cliques[i])) for i in order), tuple(parents))

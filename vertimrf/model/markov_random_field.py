@@ -15,6 +15,9 @@ import numpy.typing as npt
 from ..errors import ModelError
 from ..files import container
 from .junction_tree import JunctionTree
+from .measurement import BinMap, bin_table
+from .pair_marginals import Merged, merge_maps, pair_marginals, summed
+from .propagation import Propagation
 from .proximal_step import Dual, LogFactors
 
 __all__ = ["Factor", "MarkovRandomField", "Summary"]
@@ -72,13 +75,22 @@ class MarkovRandomField:
         total: record count, above zero.
         factors: their product is the distribution; each fits in some clique.
         loss: weighted squared error of the fit, sum of (expected - measured)^2 / (2 sigma^2).
+        engine: where a fit has just calibrated these factors; they are calibrated when needed otherwise.
     """
 
-    def __init__(self, tree: JunctionTree, total: float, factors: Sequence[Factor], loss: float = 0.0) -> None:
+    def __init__(
+        self,
+        tree: JunctionTree,
+        total: float,
+        factors: Sequence[Factor],
+        loss: float = 0.0,
+        engine: Propagation | None = None,
+    ) -> None:
         self.tree = tree
         self.total = float(total)
         self.factors = tuple(factors)
         self.loss = float(loss)
+        self._engine = engine
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -99,47 +111,69 @@ class MarkovRandomField:
             ModelError: attributes repeat or are unknown, or a table would exceed ``max_cells``.
         """
         attributes = tuple(int(a) for a in attributes)
-        if len(set(attributes)) != len(attributes) or not all(0 <= a < len(self.sizes) for a in attributes):
-            raise ModelError(f"Marginal of attributes {attributes}: name different ones among 0 .. {len(self.sizes) - 1}.")
-        if math.prod(self.sizes[a] for a in attributes) > max_cells:
-            cells = math.prod(self.sizes[a] for a in attributes)
-            raise ModelError(f"The marginal of attributes {attributes} has {cells:,} cells, more than {max_cells:,}.")
+        self._check(attributes)
+        self._check(attributes, math.prod(self.sizes[a] for a in attributes), max_cells)
         if not attributes:
             return np.array(self.total)
         home = self.tree.covering(attributes)
         if home >= 0:
-            table = self.beliefs[home]
-            clique = self.tree.cliques[home]
-            axes = tuple(i for i, a in enumerate(clique) if a not in attributes)
-            kept = tuple(a for a in clique if a in attributes)
-            return _transposed(table.sum(axis=axes), kept, attributes) * self.total
+            return summed(self.beliefs[home], self.tree.cliques[home], attributes) * self.total
         return self._across(attributes, max_cells) * self.total
 
-    def marginals(self, wanted: Sequence[Sequence[int]], max_cells: int = MAX_CELLS) -> list[Array]:
-        """Expected counts of many marginals; see :meth:`marginal`."""
-        return [self.marginal(attributes, max_cells) for attributes in wanted]
+    def marginals(
+        self,
+        wanted: Sequence[Sequence[int]],
+        bins: Sequence[Sequence[BinMap | None]] | None = None,
+        max_cells: int = MAX_CELLS,
+    ) -> list[Array]:
+        """Expected counts of many marginals: pairs in one pass over the tree, others one by one.
+
+        Args:
+            wanted: attributes of each, as for :meth:`marginal`.
+            bins: per marginal and attribute the map value -> bin (0 .. number of bins - 1), or None where values are not
+                binned. Pairs are binned on the way, so that wide domains cost what their bins do.
+            max_cells: as for :meth:`marginal`; pairs that are binned may have more values.
+
+        Returns:
+            Counts [one axis per attribute, float64], each summing to ``total``.
+
+        Raises:
+            ModelError: as for :meth:`marginal`.
+        """
+        maps = [(None,) * len(own) for own in wanted] if bins is None else bins
+        merged: dict[int, Merged] = {}
+        pairs = [i for i, own in enumerate(wanted) if len(own) == 2 and own[0] != own[1]]
+        for a in {a for i in pairs for a in wanted[i]}:
+            self._check((a,))
+            merged[a] = merge_maps([m for i in pairs for b, m in zip(wanted[i], maps[i], strict=True) if a == b])
+        classes = {a: m.classes for a, m in merged.items()}
+        for a, b in (wanted[i] for i in pairs):
+            cells = math.prod(self.sizes[x] if (c := classes[x]) is None else int(c.max()) + 1 for x in (a, b))
+            self._check((a, b), cells, max_cells)
+        found = pair_marginals(self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes)
+        out = []
+        for own, own_maps in zip(wanted, maps, strict=True):
+            if len(own) == 2 and own[0] != own[1]:
+                a, b = own
+                table = (found[a, b] if a < b else found[b, a].T) * self.total
+                left = [merged[x].bins_of(bins) for x, bins in zip(own, own_maps, strict=True)]
+            else:
+                table, left = self.marginal(own, max_cells), list(own_maps)
+            shape = [n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, left, strict=True)]
+            out.append(bin_table(table, left, shape))
+        return out
 
     @cached_property
     def beliefs(self) -> tuple[Array, ...]:
         """Probabilities of every clique [one table per clique of the tree, axes as its attributes]; computed once."""
-        factors = LogFactors(self.tree, [f.attributes for f in self.factors])
-        for f in self.factors:
-            factors.add(f.attributes, f.logs)
-        Dual(factors, [], 1.0).calibrate_at_factors()
-        return tuple(factors.engine.belief(c) for c in range(len(self.tree.cliques)))
-
-    def log_likelihood(self, codes: npt.NDArray[np.uint16]) -> float:
-        """Sum over records of the log of the model's probability [codes: shape=(d, n), uint16]."""
-        if codes.shape[0] != len(self.sizes):
-            raise ModelError(f"The table has {codes.shape[0]} attributes, the model {len(self.sizes)}.")
-        out = 0.0
-        with np.errstate(divide="ignore"):
-            for clique, separator, belief in zip(self.tree.cliques, self.tree.separators, self.beliefs, strict=True):
-                out += float(np.log(belief[tuple(codes[a] for a in clique)]).sum())
-                if separator:
-                    axes = tuple(i for i, a in enumerate(clique) if a not in separator)
-                    out -= float(np.log(belief.sum(axis=axes)[tuple(codes[a] for a in separator)]).sum())
-        return out
+        engine, self._engine = self._engine, None
+        if engine is None:
+            factors = LogFactors(self.tree, [f.attributes for f in self.factors])
+            for f in self.factors:
+                factors.add(f.attributes, f.logs)
+            Dual(factors, [], 1.0).calibrate_at_factors()
+            engine = factors.engine
+        return tuple(engine.belief(c) for c in range(len(self.tree.cliques)))
 
     def summarize(self) -> Summary:
         """Cells, treewidth, bytes and time of a fit."""
@@ -177,6 +211,12 @@ class MarkovRandomField:
         )
         factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
         return cls(tree, header["total"], factors, header["loss"])
+
+    def _check(self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS) -> None:
+        if len(set(attributes)) != len(attributes) or not all(0 <= a < len(self.sizes) for a in attributes):
+            raise ModelError(f"Marginal of attributes {attributes}: name different ones among 0 .. {len(self.sizes) - 1}.")
+        if cells > max_cells:
+            raise ModelError(f"The marginal of attributes {attributes} has {cells:,} cells, more than {max_cells:,}.")
 
     def _across(self, attributes: tuple[int, ...], max_cells: int) -> Array:
         """Variable elimination over the part of the tree that spans the attributes, probabilities."""

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels import propagation as kernels
+from ..kernels.carry import multiply_onto
 from .junction_tree import JunctionTree
 
-__all__ = ["Propagation", "axis_map"]
+__all__ = ["Propagation", "axis_map", "merged_axes"]
 
 Attributes = tuple[int, ...]
 Array = npt.NDArray[np.float64]
@@ -45,6 +46,22 @@ def axis_map(shape: Sequence[int], strides: Sequence[int]) -> npt.NDArray[np.int
     for n, stride in zip(shape, strides, strict=True):
         out = (out[:, None] + np.arange(n, dtype=np.int64) * stride).ravel()
     return out
+
+
+def merged_axes(
+    shape: Sequence[int], strides: Sequence[int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The same walk with as few axes as possible, but two at least: neighbours that advance as one become one."""
+    out: list[tuple[int, int]] = []
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if out and out[-1][1] == stride * size:
+            out[-1] = (out[-1][0] * size, stride)
+        else:
+            out.append((size, stride))
+    out = [(1, 0)] * (2 - len(out)) + out
+    return np.array([n for n, _ in out], np.int64), np.array([s for _, s in out], np.int64)
 
 
 @dataclass(frozen=True)
@@ -93,6 +110,9 @@ class Propagation:
         self.tree = tree
         sizes = tree.sizes
         self.home = tuple(tree.covering(f) for f in factors)
+        self._housed: list[list[int]] = [[] for _ in tree.cliques]
+        for f, c in enumerate(self.home):
+            self._housed[c].append(f)
         rank = _storage_ranks(tree, factors, self.home)
 
         def stored(attributes: Attributes) -> Attributes:
@@ -159,27 +179,27 @@ class Propagation:
         """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique, float64]."""
         tree = self.tree
         attributes = tree.cliques[clique]
-        out = np.ones([tree.sizes[a] for a in attributes])
+        shape = [tree.sizes[a] for a in attributes]
         own: list[tuple[Attributes, int]] = []
-        own += [(self.factors[f], int(self.offsets[f])) for f, home in enumerate(self.home) if home == clique]
+        own += [(self.factors[f], int(self.offsets[f])) for f in self._housed[clique]]
         own += [(self._separators[k], int(self._up[k])) for k in tree.children[clique]]
         if tree.parents[clique] >= 0:
             own.append((self._separators[clique], int(self._down[clique])))
-        for axes, begin in own:
-            table = self.memory[begin : begin + _cells(axes, tree.sizes)].reshape([tree.sizes[a] for a in axes])
-            table = table.transpose([axes.index(a) for a in attributes if a in axes])
-            out *= table.reshape([tree.sizes[a] if a in axes else 1 for a in attributes])
+        # Attribute by attribute: few tables have the last ones, where there are many cells.
+        out = np.ones(1)
+        for i, a in enumerate(attributes):
+            out = np.repeat(out, shape[i])
+            for axes, begin in own:
+                if a in axes and not set(attributes[i + 1 :]).intersection(axes):
+                    strides = _strides(axes, tree.sizes)
+                    walk = merged_axes(shape[: i + 1], [strides.get(x, 0) for x in attributes[: i + 1]])
+                    multiply_onto(out, *walk, self.memory[begin : begin + _cells(axes, tree.sizes)])
         out /= out.sum()
-        return out
-
-    @property
-    def bytes(self) -> int:
-        """Memory held by the layout, the tables and the scratch space."""
-        return sum(a.nbytes for a in (*self._program, self.memory))
+        return out.reshape(shape)
 
     def _tables_of(self, role: int, c: int) -> tuple[list[_Table], list[_Table]]:
         """What a pass reads and writes."""
-        own = [f for f, home in enumerate(self.home) if home == c]
+        own = self._housed[c]
         children = self.tree.children[c]
         reads = [_Table(self.factors[f], int(self.offsets[f])) for f in own]
         reads += [_Table(self._separators[k], int(self._up[k])) for k in children]

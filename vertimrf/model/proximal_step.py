@@ -6,9 +6,11 @@ over a typical record is about 1 and the normaliser about the exponential of the
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -52,11 +54,16 @@ class LogFactors:
         self.engine = Propagation(tree, _maximal(sets))
         self.logs = np.zeros(int(self.engine.offsets[-1]))
         self.marginals = np.zeros_like(self.logs)
+        self._holding: dict[int, set[int]] = {a: set() for a in range(len(tree.sizes))}
+        for f, own in enumerate(self.engine.factors):
+            for a in own:
+                self._holding[a].add(f)
+        self._cells = np.diff(self.engine.offsets).tolist()
 
     def home(self, attributes: Attributes) -> int:
         """The smallest factor that holds some attributes."""
-        holding = [f for f, own in enumerate(self.engine.factors) if set(attributes) <= set(own)]
-        return min(holding, key=lambda f: int(self.engine.offsets[f + 1] - self.engine.offsets[f]))
+        holding = set.intersection(*(self._holding[a] for a in attributes))
+        return min(holding, key=lambda f: (self._cells[f], f))
 
     def add(self, attributes: Attributes, logs: Array) -> None:
         """Add a table over some attributes, in the order of its axes, to the factor that holds them."""
@@ -297,11 +304,15 @@ def _minimise(
 
 def _maximal(sets: Sequence[Attributes]) -> list[Attributes]:
     """Sets that lie in no other, without repeats."""
-    left: list[Attributes] = []
+    kept: list[Attributes] = []
+    # Per attribute the sets kept that hold it, as bits.
+    holding: dict[int, int] = collections.defaultdict(int)
     for some in sorted({tuple(sorted(s)) for s in sets}, key=lambda s: (-len(s), s)):
-        if not any(set(some) <= set(other) for other in left):
-            left.append(some)
-    return left
+        if not functools.reduce(operator.and_, (holding[a] for a in some)):
+            for a in some:
+                holding[a] |= 1 << len(kept)
+            kept.append(some)
+    return kept
 
 
 def _spread(table: Array, own: Attributes, attributes: Attributes) -> Array:

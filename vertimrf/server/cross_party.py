@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import MessageError, PlanError
 from ..message import Message
 from ..model.markov_random_field import MarkovRandomField
-from ..model.measurement import Measurement
+from ..model.measurement import Measurement, bin_table
 from ..options import RunOptions
 from ..plan.plan import Plan
 from ..plan.schedule import Group, Schedule, crossing
@@ -27,7 +27,6 @@ from ..sketches.parameters import ResponsePlan, SharedKeyPlan, SketchPlan
 
 __all__ = [
     "Prediction",
-    "bin_table",
     "cell_variance",
     "cross_party_marginals",
     "predicted_marginals",
@@ -162,13 +161,6 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
         error = predicted_errors(plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n)
         cells = left.size * right.size
         out.append(Prediction((left.attributes, right.attributes), cells, n / cells, float(error[0, 0])))
-    return out
-
-
-def bin_table(table: Floats, maps: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]) -> Floats:
-    """Counts of bins from those of values: sums over the values of each bin, axis by axis [shape=shape]."""
-    out = np.zeros(tuple(shape))
-    np.add.at(out, np.ix_(*maps), table)
     return out
 
 

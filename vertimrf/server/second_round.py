@@ -41,12 +41,12 @@ def plan_second_round(
     """
     if not (plan.second_keys and isinstance(plan.sketch, SketchPlan)):
         raise PlanError("The plan has one round; plan with two for a follow-up.")
-    kept, tree, _ = combine_graphs(plan, local, crossing, total)
+    graph = combine_graphs(plan, local, crossing, total)
     pairs, triples = crossing_of(plan.schema, 2), crossing_of(plan.schema, 3)
     if math.prod(plan.schema.sizes) > plan.tau:
         # Cliques are scarce: what has no place in the graph needs no keys.
-        pairs = sorted(m.attributes for m in kept) or pairs
-        inside = {own for clique in tree.cliques for own in itertools.combinations(clique, 3)}
+        pairs = sorted(m.attributes for m in graph.kept) or pairs
+        inside = {own for clique in graph.tree.cliques for own in itertools.combinations(clique, 3)}
         triples = [own for own in triples if own in inside]
     # What the remaining keys may spend, by the plan's own arithmetic.
     rho = plan.second_keys * KEY_COST / (2 * plan.sketch.phantoms**2)

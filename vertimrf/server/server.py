@@ -200,13 +200,15 @@ class Server:
                 )  # fmt: skip
         options.progress("global graph")
         with clock("GraphCom"):
-            kept, tree, warnings = combine_graphs(plan, first.local, crossing, first.total)
+            graph = combine_graphs(plan, first.local, crossing, first.total)
 
         options.progress("global model")
         with clock("OptMRF"):
-            reduced = reduced_marginals(kept, first.initial, first.total, options)
-            used = [m for m in (*first.local, *reduced) if tree.covering(m.attributes) >= 0]
-            fitted = fit(plan.schema.sizes, used, first.total, tree=tree) if kept else first.initial
+            reduced = reduced_marginals(graph.kept, first.initial, first.total, options)
+            used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
+            fitted = first.initial
+            if graph.kept:
+                fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start)
 
         options.progress("sampling")
         with clock("sampling"):
@@ -216,9 +218,9 @@ class Server:
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
-        attributes = tuple(m.attributes for m in kept)
+        attributes = tuple(m.attributes for m in graph.kept)
         return Result(
-            plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *warnings), options.seed
+            plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *graph.warnings), options.seed
         )
 
     def _check(self, first: FirstRound) -> None:

@@ -14,7 +14,7 @@ from ..kernels.jit import threads
 from ..model.measurement import Measurement
 from .parameters import SketchPlan
 
-__all__ = ["Side", "estimate_pair", "predicted_errors", "r_score"]
+__all__ = ["Side", "estimate_pair", "predicted_errors"]
 
 # Keys times cells that are worth a thread of their own: a millisecond or two. Waking a thread on a busy machine takes longer.
 THREAD_WORK = 1 << 21
@@ -164,17 +164,3 @@ def predicted_errors(
         left, right, *sigmas, float(total), float(keys), float(plan.phantoms), level_log_cdf(plan)
     )
     return out
-
-
-def r_score(measurement: Measurement, expected: npt.NDArray[np.float64]) -> float:
-    """R-score of a measured marginal, less what noise alone would add (VertiMRF, phase 3; PrivMRF's R-score, debiased).
-
-    Args:
-        measurement: a measured marginal.
-        expected: what a model says it should count, independent attributes at first [shape of its values].
-
-    Returns:
-        Half the L1 distance, in records, between the two, minus its expectation where the model is right.
-    """
-    noise = np.broadcast_to(np.asarray(measurement.sigma), measurement.counts.shape)
-    return float(0.5 * (np.abs(measurement.counts - expected).sum() - np.sqrt(2 / np.pi) * noise.sum()))

@@ -1,0 +1,355 @@
+"""Marginals of many pairs of attributes from one calibrated tree.
+
+A pair that no clique holds is joined through the separators between its attributes: P(x | s) is carried outward from the
+last clique that holds x, from separator to separator, and summed onto every attribute met. Many attributes are carried at once,
+as the columns of a matrix, so that a pair costs a share of a matrix product instead of an elimination of its own. Columns are
+taken a tile at a time, which bounds the memory; tiles are independent, which makes it parallel.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from ..kernels import carry as kernels
+from .junction_tree import JunctionTree, bits
+from .propagation import axis_map, merged_axes
+
+__all__ = ["Merged", "merge_maps", "pair_marginals", "summed"]
+
+Array = npt.NDArray[np.float64]
+Classes = npt.NDArray[np.int64]
+Pair = tuple[int, int]
+Link = tuple[int, int]
+
+# Columns carried at once: a few cache lines wide, so that a row of a matrix is one stretch of memory.
+COLUMNS = 64
+# Most cells of a matrix that is carried; fewer columns are taken where separators are large.
+CARRIED_CELLS = 1 << 22
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Some classes of an attribute that are carried: columns of a matrix."""
+
+    attribute: int
+    first: int
+    last: int
+
+    @property
+    def width(self) -> int:
+        return self.last - self.first
+
+
+@dataclass(frozen=True, eq=False)
+class _Carried:
+    """What crosses a link of the tree: P(class | cell of its separator), columns by source."""
+
+    sources: tuple[_Source, ...]
+    given: Array
+
+    def columns(self, chosen: Iterable[_Source]) -> list[tuple[int, int]]:
+        """First and last column of the chosen sources, runs of neighbours taken together."""
+        begin = dict(zip(self.sources, itertools.accumulate((s.width for s in self.sources), initial=0), strict=False))
+        runs: list[tuple[int, int]] = []
+        for source in chosen:
+            first = begin[source]
+            if runs and runs[-1][1] == first:
+                runs[-1] = (runs[-1][0], first + source.width)
+            else:
+                runs.append((first, first + source.width))
+        return runs
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Several bin maps of one attribute, merged: values that no map tells apart share a class.
+
+    Attributes:
+        classes: the map value -> class, or None where every value is its own.
+    """
+
+    classes: Classes | None
+
+    def bins_of(self, bins: Classes | None) -> Classes | None:
+        """The map class -> bin of one of the maps; None where classes are its bins."""
+        if bins is None or self.classes is None:
+            return bins
+        out = np.zeros(int(self.classes.max()) + 1, np.int64)
+        out[self.classes] = bins
+        return None if (out == np.arange(out.size)).all() and out.size == int(bins.max()) + 1 else out
+
+
+def merge_maps(maps: Iterable[Classes | None]) -> Merged:
+    """The coarsest classes that all bin maps of an attribute (value -> bin, or None) can be read off."""
+    different: dict[bytes, Classes] = {}
+    for bins in maps:
+        if bins is None:
+            return Merged(None)
+        different.setdefault(bins.tobytes(), bins)
+    if len(different) == 1:
+        (bins,) = different.values()
+        # Bins without values are bins all the same.
+        return Merged(np.asarray(bins, np.int64))
+    _, classes = np.unique(np.stack(list(different.values())), axis=1, return_inverse=True)
+    return Merged(classes.reshape(-1).astype(np.int64))
+
+
+def pair_marginals(
+    tree: JunctionTree, beliefs: Sequence[Array], pairs: Iterable[Pair], classes: Mapping[int, Classes | None]
+) -> dict[Pair, Array]:
+    """Probabilities of pairs of attributes, values of each merged into classes.
+
+    Args:
+        tree: the junction tree.
+        beliefs: probabilities of every clique [axes as its attributes, float64].
+        pairs: pairs of different attributes; each is answered once, smaller attribute first.
+        classes: per attribute the map value -> class (0 .. number of classes - 1), or None where every value is its own.
+
+    Returns:
+        Per pair (a, b), a < b, its probabilities [shape=(classes of a, classes of b), float64].
+    """
+    wanted = sorted({(min(p), max(p)) for p in pairs})
+    counts = {a: tree.sizes[a] if (own := classes.get(a)) is None else int(own.max()) + 1 for p in wanted for a in p}
+    pass_ = _Pass(tree, beliefs, classes, counts)
+    inside: dict[int, list[Pair]] = collections.defaultdict(list)
+    across = []
+    for pair in wanted:
+        home = tree.covering(pair)
+        if home >= 0:
+            inside[home].append(pair)
+        else:
+            across.append(pair)
+    out: dict[Pair, Array] = {}
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        for found in pool.map(lambda item: pass_.inside(*item), inside.items()):
+            out.update(found)
+        apart = [p for p in across if not pass_.connected(*p)]
+        singles = dict(pool.map(lambda a: (a, pass_.single(a)), sorted({a for p in apart for a in p})))
+        out.update({(a, b): np.multiply.outer(singles[a], singles[b]) for a, b in apart})
+        # The attribute of fewer classes is carried to the other.
+        partners: dict[int, int] = collections.defaultdict(int)
+        for a, b in across:
+            if pass_.connected(a, b):
+                source, target = sorted((a, b), key=lambda x: (counts[x], pass_.depth_first[x]))
+                partners[source] |= 1 << target
+                out[a, b] = np.empty((counts[a], counts[b]))
+        for _ in pool.map(lambda tile: pass_.carry(tile, partners, out), pass_.tiles(partners)):
+            pass
+    return out
+
+
+def summed(table: Array, own: Sequence[int], wanted: Sequence[int]) -> Array:
+    """Sum a table over attributes ``own`` onto those ``wanted``, in their order."""
+    sizes = dict(zip(own, table.shape, strict=True))
+    shape = [sizes[a] for a in wanted]
+    strides = {a: math.prod(shape[i + 1 :]) for i, a in enumerate(wanted)}
+    out = np.zeros(math.prod(shape))
+    kernels.sum_onto(table.reshape(-1), *merged_axes(table.shape, [strides.get(a, 0) for a in own]), out)
+    return out.reshape(shape)
+
+
+class _Pass:
+    """The tree as links, each with a direction, and what is asked of it."""
+
+    def __init__(
+        self, tree: JunctionTree, beliefs: Sequence[Array], classes: Mapping[int, Classes | None], counts: Mapping[int, int]
+    ) -> None:
+        self.tree, self.beliefs, self.classes, self.counts = tree, beliefs, classes, counts
+        cliques = [sum(1 << a for a in c) for c in tree.cliques]
+        below = list(cliques)
+        for c in range(len(cliques) - 1, -1, -1):
+            if tree.parents[c] >= 0:
+                below[tree.parents[c]] |= below[c]
+        self.roots = list(range(len(cliques)))
+        above = [0] * len(cliques)
+        for c, parent in enumerate(tree.parents):
+            if parent >= 0:
+                self.roots[c] = self.roots[parent]
+                above[c] = above[parent] | cliques[parent]
+                for sibling in tree.children[parent]:
+                    if sibling != c:
+                        above[c] |= below[sibling]
+        self.cliques = cliques
+        self.neighbours = [
+            (*((parent,) if parent >= 0 else ()), *children)
+            for parent, children in zip(tree.parents, tree.children, strict=True)
+        ]
+        # Attributes met on going from one clique to a neighbour, that the first does not hold.
+        self.beyond: dict[Link, int] = {}
+        self.separator: dict[Link, tuple[int, ...]] = {}
+        for c, parent in enumerate(tree.parents):
+            if parent >= 0:
+                self.separator[parent, c] = self.separator[c, parent] = tree.separators[c]
+                held = sum(1 << a for a in tree.separators[c])
+                self.beyond[parent, c] = below[c] & ~held
+                self.beyond[c, parent] = above[c] & ~held
+        self.home: dict[int, int] = {}
+        for c, clique in enumerate(tree.cliques):
+            for a in clique:
+                self.home.setdefault(a, c)
+        # Places of attributes in a walk down the tree, depth first: neighbours in it are near each other.
+        self.depth_first: dict[int, int] = {}
+        waiting = [c for c in range(len(cliques) - 1, -1, -1) if tree.parents[c] < 0]
+        while waiting:
+            c = waiting.pop()
+            for a in tree.cliques[c]:
+                self.depth_first.setdefault(a, len(self.depth_first))
+            waiting += reversed(tree.children[c])
+
+    def connected(self, a: int, b: int) -> bool:
+        return self.roots[self.home[a]] == self.roots[self.home[b]]
+
+    def single(self, a: int) -> Array:
+        clique = self.tree.covering((a,))
+        return _binned(summed(self.beliefs[clique], self.tree.cliques[clique], (a,)), self.classes.get(a), self.counts[a])
+
+    def inside(self, clique: int, pairs: Sequence[Pair]) -> dict[Pair, Array]:
+        """Pairs that a clique holds."""
+        out = {}
+        for a, b in pairs:
+            table = summed(self.beliefs[clique], self.tree.cliques[clique], (a, b))
+            table = _binned(table, self.classes.get(a), self.counts[a])
+            out[a, b] = np.ascontiguousarray(_binned(table.T, self.classes.get(b), self.counts[b]).T)
+        return out
+
+    def tiles(self, partners: Mapping[int, int]) -> list[list[_Source]]:
+        """Sources that are carried together, neighbours in the tree."""
+        largest = max((math.prod(self.tree.sizes[a] for a in s) for s in self.separator.values()), default=1)
+        room = max(min(COLUMNS, CARRIED_CELLS // largest), 8)
+        tiles: list[list[_Source]] = []
+        left = 0
+        for a in sorted(partners, key=self.depth_first.__getitem__):
+            first = 0
+            while first < self.counts[a]:
+                # An attribute is cut only where it would fill a tile of its own.
+                if left < min(self.counts[a] - first, room):
+                    tiles.append([])
+                    left = room
+                last = min(first + left, self.counts[a])
+                tiles[-1].append(_Source(a, first, last))
+                left -= last - first
+                first = last
+        return tiles
+
+    def carry(self, tile: Sequence[_Source], partners: Mapping[int, int], out: dict[Pair, Array]) -> None:
+        """Carry a tile outward to all its partners."""
+        # Which sources cross a link: those behind it with partners beyond it.
+        crossing: dict[Link, tuple[_Source, ...]] = {}
+        for (c, d), beyond in self.beyond.items():
+            behind = self.beyond[d, c]
+            some = tuple(s for s in tile if behind >> s.attribute & 1 and partners[s.attribute] & beyond)
+            if some:
+                crossing[c, d] = some
+        # A link waits for those that bring it something; the newest ready one goes first, so that few matrices are alive.
+        feeding: dict[Link, list[Link]] = {}
+        uses: collections.Counter[Link] = collections.Counter()
+        for (c, d), some in crossing.items():
+            brought = {s for s in some if not self.cliques[c] >> s.attribute & 1}
+            feeding[c, d] = [
+                (b, c) for b in self.neighbours[c] if b != d and brought.intersection(crossing.get((b, c), ()))
+            ]
+            uses.update(feeding[c, d])
+        waiting = {link: len(feeds) for link, feeds in feeding.items()}
+        ready = [link for link, number in waiting.items() if not number]
+        alive: dict[Link, _Carried] = {}
+        while ready:
+            link = ready.pop()
+            carried = self._cross(link, crossing[link], [(feed, alive[feed]) for feed in feeding[link]])
+            for feed in feeding[link]:
+                uses[feed] -= 1
+                if not uses[feed]:
+                    del alive[feed]
+            self._arrive(link, carried, partners, out)
+            if uses[link]:
+                alive[link] = carried
+                c, d = link
+                for e in self.neighbours[d]:
+                    if e != c and (d, e) in feeding and link in feeding[d, e]:
+                        waiting[d, e] -= 1
+                        if not waiting[d, e]:
+                            ready.append((d, e))
+
+    def _cross(self, link: Link, sources: tuple[_Source, ...], feeds: Sequence[tuple[Link, _Carried]]) -> _Carried:
+        """P(class | cell) on a link's separator, of the sources that start at its first clique and of those that arrive there."""
+        c, _ = link
+        clique, belief, separator = self.tree.cliques[c], self.beliefs[c], self.separator[link]
+        sizes = self.tree.sizes
+        cells = math.prod(sizes[a] for a in separator)
+        out = np.empty((cells, sum(s.width for s in sources)))
+        mass = summed(belief, clique, separator).ravel()
+        arriving = {s: feed for feed, carried in feeds for s in carried.sources}
+        begin = 0
+        for feed, run in itertools.groupby(sources, arriving.get):
+            some = list(run)
+            width = sum(s.width for s in some)
+            if feed is None:
+                self._start(c, separator, mass, some, out[:, begin : begin + width])
+            else:
+                came = self.separator[feed]
+                left = [a for a in came if a not in separator]
+                joint = summed(belief, clique, (*separator, *left)).reshape(cells, -1)
+                strides = {a: math.prod(sizes[b] for b in came[i + 1 :]) for i, a in enumerate(came)}
+                rows = axis_map([sizes[a] for a in separator], [strides.get(a, 0) for a in separator])
+                steps = axis_map([sizes[a] for a in left], [strides[a] for a in left])
+                carried = next(carried for other, carried in feeds if other == feed)
+                place = begin
+                for first, last in carried.columns(some):
+                    kernels.carry(carried.given, first, rows, steps, joint, mass, out, place, last - first)
+                    place += last - first
+            begin += width
+        return _Carried(sources, out)
+
+    def _start(self, c: int, separator: Sequence[int], mass: Array, sources: Sequence[_Source], out: Array) -> None:
+        """P(class | cell) of attributes of the clique itself."""
+        begin = 0
+        for source in sources:
+            a = source.attribute
+            table = summed(self.beliefs[c], self.tree.cliques[c], (a, *separator)).reshape(self.tree.sizes[a], -1)
+            table = _binned(table, self.classes.get(a), self.counts[a])[source.first : source.last]
+            np.divide(table, mass, out=out[:, begin : begin + source.width].T, where=mass > 0)
+            out[mass <= 0, begin : begin + source.width] = 0.0
+            begin += source.width
+
+    def _arrive(self, link: Link, carried: _Carried, partners: Mapping[int, int], out: dict[Pair, Array]) -> None:
+        """Sum what a link carries onto the attributes that its second clique adds."""
+        _, d = link
+        separator = self.separator[link]
+        new = self.cliques[d] & ~sum(1 << a for a in separator)
+        for b in bits(new):
+            some = [s for s in carried.sources if partners[s.attribute] >> b & 1]
+            if not some:
+                continue
+            joint = summed(self.beliefs[d], self.tree.cliques[d], (b, *separator)).reshape(self.tree.sizes[b], -1)
+            joint = _binned(joint, self.classes.get(b), self.counts[b])
+            tables = []
+            for first, last in carried.columns(some):
+                table = np.empty((len(joint), last - first))
+                kernels.collect(carried.given, first, joint, table)
+                tables.append(table)
+            table = np.concatenate(tables, axis=1)
+            begin = 0
+            for s in some:
+                part = table[:, begin : begin + s.width]
+                begin += s.width
+                if s.attribute < b:
+                    out[s.attribute, b][s.first : s.last] = part.T
+                else:
+                    out[b, s.attribute][:, s.first : s.last] = part
+
+
+def _binned(table: Array, classes: Classes | None, count: int) -> Array:
+    """Rows of a table summed by class."""
+    if classes is None:
+        return table
+    out = np.zeros((count, *table.shape[1:]))
+    np.add.at(out, classes, table)
+    return out

@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict import Verdict, conclude, show
 
+ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_DATA = ROOT.parent / "shared" / "data"
 BEFORE = "1047a2a"
 # Values of the 81 attributes of the 1940 census extract in mbi's own benchmarks (public: IPUMS).

@@ -37,7 +37,7 @@ for plan, make in (
     (SketchPlan(2, 1, 9, (ScheduledPair(0, 2, 70_000, 2, 2), ScheduledPair(1, 2, 9, 2, 2))), SketchEncoder),
     (SharedKeyPlan(2, 1, 9, 70_000, (2, 2)), SharedKeyEncoder),
 ):
-    encoder = make(plan, (0, 1), bytes(32), 1)
+    encoder = make(plan, (0, 1), bytes(32))
     for ids in (frozen, frozen.astype(np.uint64), frozen.astype(str), frozen.astype("S")):
         encoder.update(record_digests(ids), codes)
     encoder.result()

@@ -20,7 +20,7 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schedule import Group, Schedule, crossing, draft_schedule
+from vertimrf.plan.schedule import Group, Schedule, crossing_pairs, draft_schedule, smallest_triples
 from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
@@ -287,7 +287,7 @@ def test_two_rounds_with_odd_parties(parties):
 def test_schedules_are_cut_to_what_can_be_measured():
     schema = schema_of(a=(20, 2, 2), b=(30, 2))
     poor, rich = (
-        draft_schedule(schema, rho, 10_000, crossing(schema, 2), crossing(schema, 3), (4.0, 1.0)) for rho in (1e-5, 10.0)
+        draft_schedule(schema, rho, 10_000, crossing_pairs(schema), smallest_triples(schema), (4.0, 1.0)) for rho in (1e-5, 10.0)
     )
     assert poor.shares.sum() == pytest.approx(1)
     assert len(poor.pairs) == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 
 import numpy as np
@@ -40,17 +41,45 @@ def choose_bins(counts: npt.NDArray[np.float64], bins: int, ordered: bool) -> np
     Returns:
         Map code -> bin [shape=(size,), int64]; bins are numbered in the order of their first value.
     """
-    weights = [float(w) for w in np.maximum(counts, 0.0)]
-    members = [[value] for value in range(len(weights))]
-    while len(weights) > bins:
-        if ordered:
-            left = int(np.argmin([a + b for a, b in itertools.pairwise(weights)]))
-            right = left + 1
-        else:
-            left, right = sorted(int(i) for i in np.argsort(weights, kind="stable")[:2])
-        weights[left] += weights.pop(right)
-        members[left] += members.pop(right)
-    out = np.empty(len(counts), np.int64)
-    for number, values in enumerate(sorted(members, key=min)):
-        out[values] = number
-    return out
+    weights = np.maximum(counts, 0.0).tolist()
+    into = _merge_neighbours(weights, bins) if ordered else _merge_any(weights, bins)
+    # A bin is known by its first value, and every value points at an earlier one of its bin, or at itself.
+    first = np.empty(len(into), np.int64)
+    for value, earlier in enumerate(into):
+        first[value] = value if earlier == value else first[earlier]
+    return np.unique(first, return_inverse=True)[1].astype(np.int64)
+
+
+def _merge_neighbours(weights: list[float], bins: int) -> list[int]:
+    """Bins of ordered values, each known by its first one: per value, itself or an earlier one of its bin."""
+    into = list(range(len(weights)))
+    # Who stands next to a bin on either side, and the weights of neighbours together; sums that no longer hold are passed over.
+    before, after = list(range(-1, len(weights) - 1)), list(range(1, len(weights) + 1))
+    together = [(a + b, left, left + 1) for left, (a, b) in enumerate(itertools.pairwise(weights))]
+    heapq.heapify(together)
+    for _ in range(len(weights) - bins):
+        while True:
+            weight, left, right = heapq.heappop(together)
+            if into[left] == left and after[left] == right and weights[left] + weights[right] == weight:
+                break
+        into[right] = left
+        weights[left] = weight
+        after[left] = after[right]
+        if after[left] < len(weights):
+            before[after[left]] = left
+            heapq.heappush(together, (weight + weights[after[left]], left, after[left]))
+        if before[left] >= 0:
+            heapq.heappush(together, (weights[before[left]] + weight, before[left], left))
+    return into
+
+
+def _merge_any(weights: list[float], bins: int) -> list[int]:
+    """Bins of values without an order; as above."""
+    into = list(range(len(weights)))
+    lightest = list(zip(weights, into, strict=True))
+    heapq.heapify(lightest)
+    for _ in range(len(weights) - bins):
+        (one, a), (other, b) = heapq.heappop(lightest), heapq.heappop(lightest)
+        into[max(a, b)] = min(a, b)
+        heapq.heappush(lightest, (one + other, min(a, b)))
+    return into

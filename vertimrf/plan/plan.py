@@ -243,7 +243,7 @@ class Plan:
             "tau": self.tau,
             "count_sigma": self.count_sigma,
             "local": [asdict(local) for local in self.local],
-            "groups": [asdict(group) for group in self.groups],
+            "groups": [{"attributes": group.attributes, "bins": group.bins} for group in self.groups],
             "sketch": release_to_json(self.sketch),
             "nonce": self.nonce,
             "message_bytes": self.message_bytes,
@@ -303,6 +303,10 @@ class Plan:
 
     def digest(self) -> bytes:
         """SHA-256 of the canonical JSON [32 bytes]; every message carries it, and hash keys are derived from it."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> bytes:
         return json_digest(self.to_json())
 
     def save(self, path: str | Path) -> None:

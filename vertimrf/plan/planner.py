@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from ..errors import PlanError
@@ -14,7 +15,15 @@ from ..privacy.accountant import calibrate
 from ..privacy.events import GaussianEvent
 from ..privacy.ledger import LedgerEntry
 from ..sketches.claims import claimed_floor, claimed_phantoms
-from ..sketches.parameters import HIGHEST_CEILING, KINDS, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
+from ..sketches.parameters import (
+    HIGHEST_CEILING,
+    KINDS,
+    CrossPartyRelease,
+    ResponsePlan,
+    ScheduledPair,
+    SharedKeyPlan,
+    SketchPlan,
+)
 from .defaults import MESSAGE_BYTES, TAU, default_delta
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
@@ -23,8 +32,9 @@ from .schedule import (
     Group,
     ScheduleDraft,
     choose_keys,
-    crossing,
+    crossing_pairs,
     draft_schedule,
+    smallest_triples,
     triple_rule,
 )
 from .schema import Schema
@@ -101,6 +111,10 @@ class ScheduledPairs:
     keys: int
     second_keys: int
 
+    @cached_property
+    def _pairs(self) -> tuple[ScheduledPair, ...]:
+        return self.draft.with_keys(self.keys)
+
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
         phantoms = max(math.ceil(math.sqrt((self.keys + self.second_keys) * KEY_COST / (2 * rho))), 2)
@@ -110,7 +124,7 @@ class ScheduledPairs:
             phantoms=phantoms,
             floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
             ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
-            pairs=self.draft.with_keys(self.keys),
+            pairs=self._pairs,
             second_keys=self.second_keys,
         )
 
@@ -314,10 +328,10 @@ def _scheduled_pairs(
     schema: Schema, rho: float, records: int, tau: int, rounds: int, keys: int | None, message_bytes: int
 ) -> ScheduledPairs:
     """Marginals, bins and keys of scheduled pairs that may spend ``rho``."""
-    pairs = crossing(schema, 2)
+    pairs = crossing_pairs(schema)
     if rounds == 1:
         rule = triple_rule(schema, tau, RIVAL_TRIPLE)
-        draft = draft_schedule(schema, rho, records, pairs, crossing(schema, 3), rule)
+        draft = draft_schedule(schema, rho, records, pairs, smallest_triples(schema), rule)
         keys = keys or choose_keys(draft.bytes_per_key(schema), rho, records, message_bytes)
         return ScheduledPairs(draft, keys, 0)
     draft = draft_schedule(schema, FIRST_ROUND * rho, records, pairs, (), RIVAL_TRIPLE)

@@ -23,9 +23,10 @@ __all__ = [
     "Schedule",
     "ScheduleDraft",
     "choose_keys",
-    "crossing",
+    "crossing_pairs",
     "cut_groups",
     "draft_schedule",
+    "smallest_triples",
     "triple_rule",
 ]
 
@@ -95,21 +96,24 @@ class Schedule:
         """
         parties = tuple(_party_of(schema, group) for group in groups)
 
-        def named(group: int) -> str:
-            return _names(schema, groups[group].attributes)
-
+        sizes = [group.size for group in groups]
         for pair in pairs:
-            if not all(isinstance(side, int) and 0 <= side < len(groups) for side in (pair.left, pair.right)):
-                raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(groups)}.")
-            where = f"the groups of {named(pair.left)} and {named(pair.right)}"
-            if not all(isinstance(bins, int) for bins in (pair.left_bins, pair.right_bins)):
+            left, right = pair.left, pair.right
+            if not (isinstance(left, int) and isinstance(right, int) and 0 <= left < len(groups) and 0 <= right < len(groups)):
+                raise PlanError(f"A key serves the groups {left} and {right}, of which there are {len(groups)}.")
+            whole = isinstance(pair.left_bins, int) and isinstance(pair.right_bins, int)
+            keyed = isinstance(pair.keys, int) and pair.keys >= 1
+            fits = sizes[left] == pair.left_bins and sizes[right] == pair.right_bins
+            if whole and keyed and fits and parties[left] != parties[right]:
+                continue
+            where = "the groups of " + " and ".join(_names(schema, groups[i].attributes) for i in (left, right))
+            if not whole:
                 raise PlanError(f"The bins given to {where} are no whole numbers.")
-            if not (isinstance(pair.keys, int) and pair.keys >= 1):
+            if not keyed:
                 raise PlanError(f"{pair.keys} keys are given to {where}; a pair takes a whole number of at least 1.")
-            if parties[pair.left] == parties[pair.right]:
+            if parties[left] == parties[right]:
                 raise PlanError(f"A key serves {where}, which one party holds; it must serve two parties.")
-            if (groups[pair.left].size, groups[pair.right].size) != (pair.left_bins, pair.right_bins):
-                raise PlanError(f"The keys of {where} do not fit their values.")
+            raise PlanError(f"The keys of {where} do not fit their values.")
         return cls(tuple(groups), tuple(pairs), parties)
 
     def of_party(self, party: int) -> tuple[int, ...]:
@@ -154,11 +158,17 @@ class ScheduleDraft:
         """The schedule of about so many keys, never more unless there are fewer keys than marginals."""
         share = np.maximum((keys * self.shares).astype(int), 1)
         # The keys that the smallest marginals were given beyond their shares come from the largest.
+        over = int(share.sum()) - keys
         for i in np.argsort(-share, kind="stable"):
-            share[i] -= min(max(int(share.sum()) - keys, 0), share[i] - 1)
+            if over <= 0:
+                break
+            taken = min(over, int(share[i]) - 1)
+            share[i] -= taken
+            over -= taken
+        sizes = [group.size for group in self.groups]
         return tuple(
-            ScheduledPair(left=i, right=j, keys=int(k), left_bins=self.groups[i].size, right_bins=self.groups[j].size)
-            for (i, j), k in zip(self.pairs, share, strict=True)
+            ScheduledPair(left=i, right=j, keys=k, left_bins=sizes[i], right_bins=sizes[j])
+            for (i, j), k in zip(self.pairs, share.tolist(), strict=True)
         )
 
     def within(self, schema: Schema, keys: int, message_bytes: float) -> ScheduleDraft | None:
@@ -167,7 +177,8 @@ class ScheduleDraft:
         With costs b per key besides the keys themselves, the sum of cells / sqrt(keys) is least at keys in proportion to
         (cells / (1 + price * b))^(2/3), for the price at which the bytes suffice.
         """
-        cost = np.array([max(self.groups[i].size, self.groups[j].size) / 2 for i, j in self.pairs])
+        sizes = [group.size for group in self.groups]
+        cost = np.array([max(sizes[i], sizes[j]) / 2 for i, j in self.pairs])
         for price in BYTE_PRICES:
             shares = self.shares / (1 + price * cost) ** (2 / 3)
             out = replace(self, shares=shares / shares.sum())
@@ -177,11 +188,13 @@ class ScheduleDraft:
 
     def bytes_per_key(self, schema: Schema) -> float:
         """Message bytes that a key costs the busiest party, on average (two levels to a byte)."""
-        cost = dict.fromkeys(range(len(schema.parties)), 0.0)
-        for pair, share in zip(self.pairs, self.shares, strict=True):
+        cost = [0.0] * len(schema.parties)
+        owners = [schema.party_of(group.attributes[0]) for group in self.groups]
+        sizes = [group.size for group in self.groups]
+        for pair, share in zip(self.pairs, self.shares.tolist(), strict=True):
             for group in pair:
-                cost[schema.party_of(self.groups[group].attributes[0])] += share * self.groups[group].size / 2
-        return max(cost.values())
+                cost[owners[group]] += share * sizes[group] / 2
+        return max(cost)
 
 
 def draft_schedule(
@@ -210,10 +223,11 @@ def draft_schedule(
     # Standard error of a cell of a marginal that gets all keys, when phantoms outnumber the sets.
     alone = math.sqrt(COST_OF_INFORMATION / (2 * rho))
 
-    def cut(share: float) -> list[tuple[int, ...]]:
+    values = np.array(sizes)[np.array(pairs)]
+
+    def cut(share: float) -> npt.NDArray[np.int64]:
         """Bins of all pairs, so that an average cell is a few standard errors."""
-        most = max(math.sqrt(share / len(pairs)) * records / (cell_errors * alone), 4.0)
-        return [_cut_pair(sizes[a], sizes[b], most) for a, b in pairs]
+        return _cut_pairs(values, max(math.sqrt(share / len(pairs)) * records / (cell_errors * alone), 4.0))
 
     # The sum of the marginals' L1 errors is least with keys in proportion to cells^(2/3).
     needed = float(np.sum(np.prod(cut(1.0), axis=1) ** (2 / 3)))
@@ -226,9 +240,9 @@ def draft_schedule(
     order = order[: useful[-1] + 1] if useful.size else order[:0]
     taken = float(weights[: order.size].sum())
 
-    wanted = [(own, bins, 1.0) for own, bins in zip(pairs, cut(needed / (needed + taken)), strict=True)]
+    wanted = [(own, tuple(bins), 1.0) for own, bins in zip(pairs, cut(needed / (needed + taken)).tolist(), strict=True)]
     wanted += [(triples[i], tuple(sizes[a] for a in triples[i]), weight) for i in order]
-    groups: dict[Group, int] = {}
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     both: list[tuple[int, int]] = []
     shares: list[float] = []
     for own, bins, importance in wanted:
@@ -236,17 +250,43 @@ def draft_schedule(
         sides = []
         for party in dict.fromkeys(owner):
             held = [k for k in range(len(own)) if owner[k] == party]
-            group = Group(tuple(own[k] for k in held), tuple(bins[k] for k in held))
+            group = tuple(own[k] for k in held), tuple(bins[k] for k in held)
             sides.append(groups.setdefault(group, len(groups)))
         both.append((sides[0], sides[1]))
         shares.append(importance * math.prod(bins) ** (2 / 3))
-    return ScheduleDraft(tuple(groups), tuple(both), np.array(shares) / sum(shares))
+    return ScheduleDraft(tuple(Group(*group) for group in groups), tuple(both), np.array(shares) / sum(shares))
 
 
-def crossing(schema: Schema, way: int) -> list[tuple[int, ...]]:
-    """All marginals of so many attributes that lie at exactly two parties."""
+def crossing_pairs(schema: Schema) -> list[tuple[int, ...]]:
+    """All pairs of attributes that lie at two parties."""
     owner = [schema.party_of(i) for i in range(len(schema.attributes))]
-    return [own for own in itertools.combinations(range(len(owner)), way) if len({owner[i] for i in own}) == 2]
+    return [(a, b) for a, b in itertools.combinations(range(len(owner)), 2) if owner[a] != owner[b]]
+
+
+def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int, ...]]:
+    """Those three-way marginals of two parties' attributes that have the fewest cells, smallest first; the first ones of equals.
+
+    A hundred attributes have 160,000 triples, five hundred 20 million: they are looked through in rows, and few are kept.
+    """
+    owner = np.array([schema.party_of(i) for i in range(len(schema.attributes))])
+    sizes = np.array(schema.sizes, np.float64)
+    kept = np.empty((0, 3), np.int64)
+    cells = np.empty(0)
+    for first in range(len(sizes) - 2):
+        second, third = (np.asarray(index) + first + 1 for index in np.triu_indices(len(sizes) - first - 1, 1))
+        own = sizes[first] * sizes[second] * sizes[third]
+        # Three attributes of two parties: some two are together, and not all three.
+        together = owner[second] == owner[third]
+        crosses = together != ((owner[second] == owner[first]) | (owner[third] == owner[first]))
+        if len(cells) == most:
+            crosses &= own < cells[-1]
+        found = np.flatnonzero(crosses)
+        if found.size:
+            kept = np.concatenate([kept, np.column_stack([np.full(found.size, first), second[found], third[found]])])
+            cells = np.concatenate([cells, own[found]])
+            order = np.argsort(cells, kind="stable")[:most]
+            kept, cells = kept[order], cells[order]
+    return [(a, b, c) for a, b, c in kept.tolist()]
 
 
 def triple_rule(schema: Schema, tau: int, otherwise: tuple[float, float]) -> tuple[float, float]:
@@ -254,11 +294,12 @@ def triple_rule(schema: Schema, tau: int, otherwise: tuple[float, float]) -> tup
     return FREE_TRIPLE if math.prod(schema.sizes) <= tau else otherwise
 
 
-def _cut_pair(u: int, w: int, most: float) -> tuple[int, int]:
-    """Bins of two attributes whose table has about ``most`` cells, or all of their values if that is fewer."""
-    even = math.sqrt(most)
-    left, right = min(u, max(even, most / w)), min(w, max(even, most / u))
-    return max(int(left), min(u, 2)), max(int(right), min(w, 2))
+def _cut_pairs(values: npt.NDArray[np.int64], most: float) -> npt.NDArray[np.int64]:
+    """Bins of pairs of attributes [shape=(pairs, 2), as their values] whose table has about ``most`` cells, or all of their
+    values if that is fewer.
+    """
+    bins = np.minimum(values, np.maximum(math.sqrt(most), most / values[:, ::-1]))
+    return np.maximum(bins.astype(np.int64), np.minimum(values, 2))
 
 
 def cut_groups(

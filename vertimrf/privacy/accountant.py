@@ -242,7 +242,7 @@ class Composed:
         step: grid step.
         lowest: index of the lowest loss; all but TAIL of the finite losses lie within ``size`` points from there.
         length: points of the transform, ``size`` or more.
-        bins: frequencies at which the spectrum is not negligible, strictly increasing, in turns per ``length`` [shape=(k,), int64].
+        bins: frequencies at which the spectrum is not negligible, increasing, in turns per ``length`` [shape=(k,), int64].
         spectrum: the transform of the masses there [shape=(k,), complex128].
         infinite: mass of an infinite loss, with all that was cut off or may be lost to rounding.
     """
@@ -351,14 +351,11 @@ def _compose(grids: list[LossGrid], counts: list[int], step: float, lowest: int,
         few = FEW_TERMS * length // len(grid.mass)
         if len(bins) > few:
             transform = _transform(grid, length)[bins]
-            kept = np.abs(transform) ** count * np.abs(spectrum) > NEGLIGIBLE
-            bins, spectrum = bins[kept], spectrum[kept]
-            if len(bins) > few:
-                spectrum = spectrum * transform[kept] ** count
-        if len(bins) <= few:
-            spectrum = spectrum * _power_at(grid, count, bins, length)
-            kept = np.abs(spectrum) > NEGLIGIBLE
-            bins, spectrum = bins[kept], spectrum[kept]
+            kept = np.abs(transform) > NEGLIGIBLE ** (1 / count)
+            bins, spectrum, transform = bins[kept], spectrum[kept], transform[kept]
+        spectrum = spectrum * (transform**count if len(bins) > few else _power_at(grid, count, bins, length))
+        kept = np.abs(spectrum) > NEGLIGIBLE
+        bins, spectrum = bins[kept], spectrum[kept]
         finite += count * math.log(min(float(grid.mass.sum()), 1.0))
         # What was cut off, and what rounding may do to the spectrum and to its power.
         lost += TAIL + count * ROUNDING

@@ -16,7 +16,7 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table
 from ..options import RunOptions
 from ..plan.plan import Plan
-from ..plan.schedule import Group, Schedule, crossing
+from ..plan.schedule import Group, Schedule, crossing_pairs
 from ..plan.schema import Schema
 from ..published.consistency import enforce
 from ..published.randomised_response import count_marginal
@@ -64,7 +64,7 @@ def cross_party_marginals(
             tables = [message.sketches for message in messages]
             return scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total)
     # Here every attribute is a group of its own, in schema order.
-    wanted = crossing(plan.schema, 2)
+    wanted = crossing_pairs(plan.schema)
     if all(local.units == 0 for local in plan.local):
         wanted = list(itertools.combinations(range(len(order)), 2))
     levels = [table for message in messages for table in message.sketches]

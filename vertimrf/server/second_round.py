@@ -11,8 +11,16 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
-from ..plan.schedule import CHOSEN_TRIPLE, KEY_COST, Schedule, cut_groups, draft_schedule, triple_rule
-from ..plan.schedule import crossing as crossing_of
+from ..plan.schedule import (
+    CHOSEN_TRIPLE,
+    KEY_COST,
+    Schedule,
+    crossing_pairs,
+    cut_groups,
+    draft_schedule,
+    smallest_triples,
+    triple_rule,
+)
 from ..sketches.parameters import SketchPlan
 from .global_graph import combine_graphs
 
@@ -42,12 +50,12 @@ def plan_second_round(
     if not (plan.second_keys and isinstance(plan.sketch, SketchPlan)):
         raise PlanError("The plan has one round; plan with two for a follow-up.")
     graph = combine_graphs(plan, local, crossing, total)
-    pairs, triples = crossing_of(plan.schema, 2), crossing_of(plan.schema, 3)
+    pairs, triples = crossing_pairs(plan.schema), smallest_triples(plan.schema)
     if math.prod(plan.schema.sizes) > plan.tau:
         # Cliques are scarce: what has no place in the graph needs no keys.
         pairs = sorted(m.attributes for m in graph.kept) or pairs
         inside = {own for clique in graph.tree.cliques for own in itertools.combinations(clique, 3)}
-        triples = [own for own in triples if own in inside]
+        triples = sorted(own for own in inside if len({plan.schema.party_of(a) for a in own}) == 2)
     # What the remaining keys may spend, by the plan's own arithmetic.
     rho = plan.second_keys * KEY_COST / (2 * plan.sketch.phantoms**2)
     records = max(round(total), 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from ..errors import PlanError
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 HIGHEST_CEILING = 40
+MOST_KEYS = 1 << 31
+MOST_VALUES = 1 << 16
 
 
 class CrossPartyRelease(ABC):
@@ -132,15 +134,17 @@ class SketchPlan(CrossPartyRelease):
             raise PlanError(f"A second round has 0 keys or more, not {self.second_keys}.")
         sizes: dict[int, int] = {}
         for number, pair in enumerate(self.pairs):
-            where = f"Scheduled pair {number} (groups {pair.left} and {pair.right})"
             if pair.left == pair.right:
-                raise PlanError(f"{where} needs two different groups.")
-            _check_keys(where, pair.keys)
+                raise PlanError(f"{_pair(number, pair)} needs two different groups.")
+            if not 1 <= pair.keys <= MOST_KEYS:
+                _check_keys(_pair(number, pair), pair.keys)
             for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                _check_size(f"{where}, group {group}", bins)
+                if not 1 <= bins <= MOST_VALUES:
+                    _check_size(f"{_pair(number, pair)}, group {group}", bins)
                 if sizes.setdefault(group, bins) != bins:
                     raise PlanError(
-                        f"{where} has {bins} values of group {group}, an earlier pair {sizes[group]}; make them equal."
+                        f"{_pair(number, pair)} has {bins} values of group {group}, an earlier pair {sizes[group]}; make them "
+                        "equal."
                     )
 
     @property
@@ -178,9 +182,9 @@ class SketchPlan(CrossPartyRelease):
     def check(self, sizes: Sequence[int]) -> None:
         """See :class:`CrossPartyRelease`."""
         for pair in self.pairs:
-            if not all(0 <= side < len(sizes) for side in (pair.left, pair.right)):
+            if not (0 <= pair.left < len(sizes) and 0 <= pair.right < len(sizes)):
                 raise PlanError(f"A key serves the groups {pair.left} and {pair.right}, of which there are {len(sizes)}.")
-            if (sizes[pair.left], sizes[pair.right]) != (pair.left_bins, pair.right_bins):
+            if sizes[pair.left] != pair.left_bins or sizes[pair.right] != pair.right_bins:
                 raise PlanError(f"The keys of groups {pair.left} and {pair.right} do not fit their values.")
 
     def summary(self) -> str:
@@ -273,13 +277,17 @@ def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
         )
 
 
+def _pair(number: int, pair: ScheduledPair) -> str:
+    return f"Scheduled pair {number} (groups {pair.left} and {pair.right})"
+
+
 def _check_keys(where: str, keys: int) -> None:
-    if not 1 <= keys <= 1 << 31:
+    if not 1 <= keys <= MOST_KEYS:
         raise PlanError(f"{where} has {keys} keys; it needs at least 1 and at most 2^31.")
 
 
 def _check_size(where: str, size: int) -> None:
-    if not 1 <= size <= 1 << 16:
+    if not 1 <= size <= MOST_VALUES:
         raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
 
 
@@ -360,7 +368,13 @@ KINDS: Mapping[str, type[CrossPartyRelease]] = {kind.encoder: kind for kind in (
 
 def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
     """JSON-able fields with the kind's name."""
-    return None if release is None else {"encoder": release.encoder, **asdict(release)}  # type: ignore[call-overload]
+    if release is None:
+        return None
+    named = {field.name: getattr(release, field.name) for field in fields(release)}  # type: ignore[arg-type]
+    if isinstance(release, SketchPlan):
+        # Tens of thousands of pairs, whose values are plain: no need of what asdict goes through.
+        named["pairs"] = [dict(vars(pair)) for pair in release.pairs]
+    return {"encoder": release.encoder, **named}
 
 
 def release_from_json(data: Any) -> CrossPartyRelease | None:
@@ -372,15 +386,15 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
     """
     if data is None:
         return None
-    fields = dict(data)
-    kind = fields.pop("encoder")
+    named = dict(data)
+    kind = named.pop("encoder")
     if kind not in KINDS:
         raise PlanError(f"Unknown encoder {kind!r}; this version knows {', '.join(KINDS)}.")
-    if "sizes" in fields:
-        fields["sizes"] = tuple(fields["sizes"])
-    if "pairs" in fields:
-        fields["pairs"] = tuple(ScheduledPair(**pair) for pair in fields["pairs"])
-    return KINDS[kind](**fields)
+    if "sizes" in named:
+        named["sizes"] = tuple(named["sizes"])
+    if "pairs" in named:
+        named["pairs"] = tuple(ScheduledPair(**pair) for pair in named["pairs"])
+    return KINDS[kind](**named)
 
 
 def _check_sizes(own: Sequence[int], sizes: Sequence[int]) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 
 from .errors import PlanError, VertiMRFError
 from .plan.defaults import DELTA_HELP, MESSAGE_BYTES, TAU
+from .progress import for_terminal
 
 __all__ = ["main"]
 
@@ -40,13 +40,6 @@ class _Group(click.Group):
 @click.version_option(package_name="vertimrf")
 def main() -> None:
     """Differentially private synthesis of a table whose columns are held by different parties."""
-
-
-def _progress() -> Callable[[str], None]:
-    """Tells each step on a terminal; silent in a pipe."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    return lambda step: click.echo(f"  {step} …", err=True)
 
 
 def _numbers(text: str, option: str) -> list[int]:
@@ -97,10 +90,10 @@ def _read_records(table: str, id_column: str, plan: Any, party: str) -> Any:
     from .tables.arrow import read_arrow
     from .tables.table import encode_table
 
-    progress = _progress()
-    progress(f"reading {table}")
+    progress = for_terminal()
+    progress.step(f"reading {table}")
     records = encode_table(read_arrow(table), id_column, plan.schema.part(party), name=table)
-    progress("encoding")
+    progress.step("encoding")
     return records
 
 
@@ -159,7 +152,7 @@ def synthesize(
         schema=_load_schema(schema),
         split=None if split is None else _numbers(split, "--split"),
         expected_records=expected_records,
-        options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=_progress()),
+        options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
         delta=delta,
         encoder=encoder,
         claim_as_published=claim_as_published,
@@ -505,7 +498,7 @@ def party(
             f"{plan_file} asks for the published encoder, which gives complete records away; refuse it, or reproduce the paper "
             "with --claim-as-published."
         )
-    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads))
+    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
     records = _read_records(table, id_column, agreed, own.party)
     releases = Releases.beside(secret_file)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
@@ -532,7 +525,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
     agreed, own = _load_own(plan_file, key, server=True)
     if not agreed.second_keys:
         raise PlanError(f"{plan_file} has one round; plan with two for a follow-up.")
-    role = Server(agreed, RunOptions(num_threads=threads, progress=_progress()))
+    role = Server(agreed, RunOptions(num_threads=threads, progress=for_terminal()))
     asked = role.follow_up(role.read([Message.load(path, agreed, own) for path in messages]))
     asked.save(out)
     click.echo(
@@ -570,7 +563,7 @@ def answer(
     _check_writable(out)
     agreed, own = _load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
-    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads))
+    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
     records = _read_records(table, id_column, agreed, own.party)
     releases = Releases.beside(secret_file)
     reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
@@ -621,7 +614,7 @@ def server(
     if answers and asked is None:
         raise PlanError("Answers belong to a follow-up: give it as --follow-up.")
     replies = [] if asked is None else [Answer.load(path, asked, own) for path in answers]
-    role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=_progress()))
+    role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()))
     result = role.run(role.read(received), asked, replies)
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -706,7 +699,7 @@ def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file:
         Path(folder),
         epsilon,
         say=lambda line: click.echo(line, err=json_file == "-"),
-        options=RunOptions(seed=seed, num_threads=threads),
+        options=RunOptions(seed=seed, num_threads=threads, progress=for_terminal()),
     )
     _write_json(json_file, figures)
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .errors import PlanError
+from .progress import Progress, Silent
 
-__all__ = ["REDUCTIONS", "Progress", "RunOptions"]
-
-Progress = Callable[[str], None]
+__all__ = ["REDUCTIONS", "RunOptions"]
 
 REDUCTIONS = ("fit", "hisrec", "unisam")
-
-
-def _silent(step: str) -> None:
-    """Nobody is told."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class RunOptions:
         consistency: whether the paper's consistency enforcement is run on cross-party marginals before the fit, which
             reconciles by precision what it is given.
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
-        progress: told the name of each step as it starts.
+        progress: told of each step as it starts, and of how far it has come.
 
     Raises:
         PlanError: an option out of range.
@@ -42,7 +36,7 @@ class RunOptions:
     reduction: str = "fit"
     consistency: bool = False
     num_threads: int | None = None
-    progress: Progress = field(default=_silent)
+    progress: Progress = field(default_factory=Silent)
 
     def __post_init__(self) -> None:
         if self.reduction not in REDUCTIONS:

@@ -174,10 +174,10 @@ def synthesize(
     options = options if options is not None else RunOptions()
     check_target(epsilon, planning.get("delta"))
     clock = Clock()
-    options.progress("reading tables")
+    options.progress.step("reading tables")
     with clock("reading"):
         schema, parts = open_tables(tables, id, schema, split)
-    options.progress("planning")
+    options.progress.step("planning")
     with clock("planning"):
         prior: tuple[LedgerEntry, ...] = ()
         if expected_records is None:
@@ -219,7 +219,7 @@ def run_protocol(
     sizes: dict[str, int] = {}
     paths = []
     for name, table in zip(plan.party_names, tables, strict=True):
-        options.progress(f"party {name}")
+        options.progress.step(f"party {name}")
         message = Party(plan, name, secret, clock=clock, options=options).run(table)
         paths.append(Path(folder) / f"{name}.message")
         with clock("sending"):
@@ -231,12 +231,12 @@ def run_protocol(
     follow_up = None
     answers: list[Answer] = []
     if plan.second_keys:
-        options.progress("follow-up")
+        options.progress.step("follow-up")
         with clock("follow-up"):
             server.follow_up(first).save(Path(folder) / "follow-up.json")
         follow_up = FollowUp.load(Path(folder) / "follow-up.json", plan)
         for name, table in zip(plan.party_names, tables, strict=True):
-            options.progress(f"party {name}, second round")
+            options.progress.step(f"party {name}, second round")
             path = Path(folder) / f"{name}.answer"
             answer = Party(plan, name, secret, clock=clock, options=options).answer(table, follow_up)
             with clock("sending"):

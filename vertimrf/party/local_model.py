@@ -15,6 +15,7 @@ from ..model.clique_budget import CliqueBudget
 from ..model.junction_tree import JunctionTree
 from ..plan.plan import SCORE_GRID, LocalPlan
 from ..privacy.noise import Noise
+from ..progress import Progress
 
 __all__ = ["release_local_model"]
 
@@ -28,7 +29,9 @@ ENOUGH_MARGINALS = 500
 MOST_CELLS = 1 << 24
 
 
-def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noise: Noise) -> tuple[LocalMarginal, ...]:
+def release_local_model(
+    codes: Codes, sizes: Sequence[int], plan: LocalPlan, noise: Noise, progress: Progress | None = None
+) -> tuple[LocalMarginal, ...]:
     """Run LocMRF on one party's table: all that it publishes.
 
     PrivMRF measures a few marginals, each picked as the worst fitted so far. Measuring many at once costs each more noise, but
@@ -40,6 +43,7 @@ def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noi
         sizes: domain size of each attribute.
         plan: noise scales and limits; every query made here is an event of the plan's ledger.
         noise: the noise source.
+        progress: told of how many cells have been released.
 
     Returns:
         Measured marginals, attributes numbered within the party; one-way marginals first.
@@ -62,7 +66,11 @@ def release_local_model(codes: Codes, sizes: Sequence[int], plan: LocalPlan, noi
             budget.try_edge(*pair)
     else:
         budget.try_clique(range(d))
-    for attributes, units in choose_marginals(budget.tree(), total, plan):
+    chosen = choose_marginals(budget.tree(), total, plan)
+    cells = [math.prod(sizes[a] for a in attributes) for attributes, _ in chosen]
+    for (attributes, units), done in zip(chosen, np.cumsum([0, *cells[:-1]]).tolist(), strict=True):
+        if progress is not None:
+            progress.advance(done, sum(cells))
         sigma = plan.unit_sigma * math.sqrt(units)
         counts = noise.gaussian(units * contingency(codes, sizes, attributes), sigma)
         measured.append(LocalMarginal(attributes, counts, sigma, units))

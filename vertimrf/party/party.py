@@ -90,7 +90,7 @@ class Party:
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
             sizes = [plan.schema.sizes[i] for i in self._attributes]
-            released = release_local_model(table.codes, sizes, plan.local[self._index], self._noise)
+            released = release_local_model(table.codes, sizes, plan.local[self._index], self._noise, self._options.progress)
             bins = self._bins(released)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
         if plan.sketch is not None:
@@ -228,5 +228,5 @@ class Party:
                 encoder = SketchEncoder(sketch, groups, key)
             case _:
                 raise PlanError(f"This version cannot encode {sketch.encoder!r}; use the one that made the plan.")
-        encoder.update(table.digests, rows)
+        encoder.update(table.digests, rows, self._options.progress)
         return encoder.result(self._noise.random_bytes)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..kernels.geometric import count_values, encode_shared
+from ..progress import Progress
 from ..sketches.encoder import Encoder, check_distinct, cut_blocks, guess_stops
 from ..sketches.parameters import SharedKeyPlan
 
@@ -44,7 +45,7 @@ class SharedKeyEncoder(Encoder):
         sizes = [plan.sizes[a] for a in attributes]
         super().__init__(plan, attributes, secret, sizes, [(size, plan.keys) for size in sizes])
 
-    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress) -> None:
         first_row = np.cumsum([0, *self._sizes[:-1]])
         count_values(codes, first_row, self._counts)
         state = self._state.reshape(self._counts.size, -1)

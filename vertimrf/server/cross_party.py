@@ -39,7 +39,7 @@ BinMaps = tuple[npt.NDArray[np.int64], ...]
 
 
 def cross_party_marginals(
-    plan: Plan, messages: Sequence[Message], initial: MarkovRandomField, total: float
+    plan: Plan, messages: Sequence[Message], initial: MarkovRandomField, total: float, options: RunOptions | None = None
 ) -> list[Measurement]:
     """Measurements of marginals that span parties: all that the plan schedules; without a schedule (shared keys, randomised
     responses) all cross-party pairs, and the parties' own where they publish no local model.
@@ -49,6 +49,7 @@ def cross_party_marginals(
         messages: one per party, in plan order.
         initial: a model of the parties' own marginals, for the sizes of the sketched sets.
         total: estimated number of records.
+        options: whom to tell of progress.
 
     Raises:
         PlanError: an encoder that this version does not know.
@@ -62,7 +63,7 @@ def cross_party_marginals(
             return []
         case SketchPlan():
             tables = [message.sketches for message in messages]
-            return scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total)
+            return scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options)
     # Here every attribute is a group of its own, in schema order.
     wanted = crossing_pairs(plan.schema)
     if all(local.units == 0 for local in plan.local):
@@ -86,6 +87,7 @@ def scheduled_marginals(
     messages: Sequence[Message],
     initial: MarkovRandomField,
     total: float,
+    options: RunOptions | None = None,
 ) -> list[Measurement]:
     """Likelihood CarEst of scheduled pairs of groups.
 
@@ -95,14 +97,16 @@ def scheduled_marginals(
         sketch: phantoms and levels.
         sketches: per party, its tables in schedule order [each shape=(values, keys), uint8].
         messages: the parties' local marginals, for the standard errors of set sizes.
-        initial, total: as in :func:`cross_party_marginals`.
+        initial, total, options: as in :func:`cross_party_marginals`.
     """
     groups = schedule.groups
     sizes = [bin_table(initial.marginal(g.attributes), maps, g.bins).ravel() for g, maps in zip(groups, bins, strict=True)]
     errors = [np.minimum(_set_errors(schema, messages, g, maps), total) for g, maps in zip(groups, bins, strict=True)]
     waiting = [iter(tables) for tables in sketches]
     out = []
-    for pair in schedule.pairs:
+    progress = (RunOptions() if options is None else options).progress
+    for done, pair in enumerate(schedule.pairs):
+        progress.advance(done, len(schedule.pairs))
         left, right = (
             Side(groups[g].attributes, bins[g], groups[g].bins, sizes[g], next(waiting[schedule.parties[g]]), errors[g])
             for g in (pair.left, pair.right)

@@ -137,14 +137,14 @@ class Server:
         ordered = self._in_order(messages)
         clock = Clock()
         with threads(self._options.num_threads):
-            self._options.progress("initial model")
+            self._options.progress.step("initial model")
             with clock("InitMRF"):
                 local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
                 total = estimate_total(plan, ordered)
                 initial = fit(plan.schema.sizes, local, total)
-            self._options.progress("cross-party marginals")
+            self._options.progress.step("cross-party marginals")
             with clock("CarEst"):
-                crossing = cross_party_marginals(plan, ordered, initial, total)
+                crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
                 warnings = check_matches(plan, crossing, total) if isinstance(plan.sketch, SketchPlan) else ()
         return FirstRound(
             plan.digest(), tuple(ordered), tuple(local), tuple(crossing), initial, total, warnings, clock.seconds
@@ -191,18 +191,18 @@ class Server:
         clock = Clock(first.seconds)
         crossing = list(first.crossing)
         if follow_up is not None:
-            options.progress("second round")
+            options.progress.step("second round")
             with clock("CarEst"):
                 tables = [reply.sketches for reply in replies]
                 crossing += scheduled_marginals(
                     plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, first.initial,
-                    first.total,
+                    first.total, options,
                 )  # fmt: skip
-        options.progress("global graph")
+        options.progress.step("global graph")
         with clock("GraphCom"):
             graph = combine_graphs(plan, first.local, crossing, first.total)
 
-        options.progress("global model")
+        options.progress.step("global model")
         with clock("OptMRF"):
             reduced = reduced_marginals(graph.kept, first.initial, first.total, options)
             used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
@@ -210,7 +210,7 @@ class Server:
             if graph.kept:
                 fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start)
 
-        options.progress("sampling")
+        options.progress.step("sampling")
         with clock("sampling"):
             rows = max(round(first.total), 1) if options.rows is None else options.rows
             codes = sample(fitted, rows, np.random.default_rng(options.seed))

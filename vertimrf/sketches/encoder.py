@@ -24,6 +24,7 @@ import numpy.typing as npt
 from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..kernels.geometric import encode_rows, group_by_value, hazards
 from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
+from ..progress import Progress, Silent
 from .parameters import SharedKeyPlan, SketchPlan
 
 __all__ = ["ENCODING_VERSION", "SketchEncoder"]
@@ -37,6 +38,8 @@ GUESS_MARGIN = 1.5
 PHANTOM_CHUNK = 1 << 20
 # Digests grouped at a time, of one or more columns together: a quarter of a gibibyte, or one column.
 GROUPED_RECORDS = 1 << 25
+# Where every stage leaves each worker so many rows, columns are taken in about so many stages, for who waits to see.
+STAGES, ROWS_PER_WORKER = 20, 32
 
 
 def check_distinct(attributes: Sequence[int]) -> None:
@@ -82,12 +85,15 @@ class Encoder:
         self._counts = np.zeros(sum(sizes), np.int64)
         self._spent = False
 
-    def update(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]) -> None:
+    def update(
+        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer], progress: Progress | None = None
+    ) -> None:
         """Take in a chunk of records.
 
         Args:
             digests: 64-bit digests of the record ids, from :func:`record_digests` or a table [shape=(n,), uint64].
             codes: values, attribute-major, in the order of the encoder's attributes [shape=(d, n), integers].
+            progress: told of how many sketch rows have seen the chunk.
 
         Raises:
             TableError: arrays of other shapes or dtypes, or a code outside its attribute's domain.
@@ -96,7 +102,7 @@ class Encoder:
         self._check_unspent()
         digests, codes = self._checked(digests, codes)
         if digests.size and self._state.size:
-            self._encode(digests, codes)
+            self._encode(digests, codes, Silent() if progress is None else progress)
 
     def merge(self, other: Encoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
@@ -173,7 +179,7 @@ class Encoder:
         tables = zip(itertools.pairwise(edges), self._shapes, strict=True)
         return tuple(state[begin:end].reshape(shape) for (begin, end), shape in tables)
 
-    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress) -> None:
         raise NotImplementedError
 
     def _check_unspent(self) -> None:
@@ -269,11 +275,13 @@ class SketchEncoder(Encoder):
         self._first_row = np.searchsorted(self._rows[:, 0], self._first_value)
         self._minima = np.full(len(self._rows), self._base, np.uint8)
 
-    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> None:
+    def _encode(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], progress: Progress) -> None:
         workers = numba.get_num_threads()
         n, d = digests.size, len(self._sizes)
         begins, ends = np.empty((2, self._counts.size), np.int64)
         together = max(GROUPED_RECORDS // n, 1)
+        if len(self._rows) >= STAGES * ROWS_PER_WORKER * workers:
+            together = min(together, -(-d // STAGES))
         for first in range(0, d, together):
             last = min(first + together, d)
             grouped = np.empty((last - first, n), np.uint64)
@@ -292,6 +300,7 @@ class SketchEncoder(Encoder):
             axis = (self._start, self._per_length)
             encode_rows(*self._key, grouped.ravel(), tasks[order], shares, *axis, self._state, minima)
             self._minima[some][order] = minima
+            progress.advance(int(self._first_row[last]), len(self._rows))
 
 
 def guess_stops(

@@ -1,0 +1,70 @@
+"""Progress: bars on a terminal, silence in a pipe, and figures that only grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vertimrf import progress
+from vertimrf.options import RunOptions
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.tables.table import Table
+from vertimrf.trial import run_protocol
+
+
+class Remembered:
+    def __init__(self):
+        self.steps = []
+
+    def step(self, name):
+        self.steps.append((name, []))
+
+    def advance(self, done, of):
+        self.steps[-1][1].append((done, of))
+
+
+def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come():
+    rng = np.random.default_rng(0)
+    schema = Schema.of({party: [Attribute.integer(f"{party}{i}", 4) for i in range(3)] for party in "ab"})
+    digests = rng.integers(0, 1 << 63, 500).astype(np.uint64)
+    tables = [Table(schema.part(party), digests, rng.integers(0, 4, (3, 500)).astype(np.uint16)) for party in "ab"]
+    told = Remembered()
+    plan = make_plan(schema, epsilon=1.0, expected_records=500, keys=1 << 10, delta=1e-5)
+    run_protocol(plan, tables, RunOptions(rows=50, progress=told))
+    steps = dict(told.steps)
+    assert {"party a", "party b", "initial model", "cross-party marginals", "global graph", "global model", "sampling"} <= set(steps)
+    # Marginals and then sketches, the one after the other.
+    assert len({of for _, of in steps["party a"]}) == 2
+    assert len(steps["cross-party marginals"]) == len(plan.sketch.pairs)
+    for figures in steps.values():
+        for (done, of), (later, next_of) in zip(figures, figures[1:], strict=False):
+            assert 0 <= done <= of
+            assert later >= done or next_of != of
+
+
+def test_a_long_step_gets_a_bar_with_what_remains(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    monkeypatch.setattr("click._termui_impl.isatty", lambda _: True)
+    shown = progress.TerminalProgress()
+    shown.step("encoding")
+    for done in range(0, 101, 10):
+        shown.advance(done, 100)
+    shown.step("sampling")
+    text = capsys.readouterr().err
+    assert text.startswith("  encoding …\n")
+    assert "100%" in text
+    assert text.endswith("  sampling …\n")
+
+
+def test_a_short_step_gets_none(capsys):
+    shown = progress.TerminalProgress()
+    shown.step("encoding")
+    shown.advance(1, 2)
+    assert capsys.readouterr().err == "  encoding …\n"
+
+
+@pytest.mark.parametrize(("terminal", "kind"), [(True, progress.TerminalProgress), (False, progress.Silent)])
+def test_a_pipe_gets_silence(monkeypatch, terminal, kind):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    assert type(progress.for_terminal()) is kind

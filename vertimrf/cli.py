@@ -290,6 +290,7 @@ def plan(
     )
     made.save(out)
     click.echo(made.summary())
+    _print_forecast(made)
     click.echo(
         f"  Fingerprint {made.fingerprint}: all parties and the server must have this plan, with these keys; compare it by phone."
         if offers
@@ -297,6 +298,18 @@ def plan(
     )
     _print_errors(made, errors)
     click.echo(made.ledger().table())
+
+
+def _print_forecast(plan: Any) -> None:
+    """What the sketches will take of every role's machine, taken to be like this one."""
+    from .plan.forecast import forecast
+
+    foreseen = forecast(plan)
+    if foreseen is not None:
+        parties, server = foreseen
+        for name, party in zip(plan.party_names, parties, strict=True):
+            click.echo(f"  {name}: encoding takes {party}.")
+        click.echo(f"  The server: estimating takes {server}, and the model 8 bytes for every cell of its cliques.")
 
 
 def _print_errors(plan: Any, every: bool, most: int = 10) -> None:

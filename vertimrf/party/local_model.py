@@ -67,10 +67,10 @@ def release_local_model(
     else:
         budget.try_clique(range(d))
     chosen = choose_marginals(budget.tree(), total, plan)
-    cells = [math.prod(sizes[a] for a in attributes) for attributes, _ in chosen]
-    for (attributes, units), done in zip(chosen, np.cumsum([0, *cells[:-1]]).tolist(), strict=True):
+    cells = np.array([math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64)
+    for (attributes, units), done in zip(chosen, (np.cumsum(cells) - cells).tolist(), strict=True):
         if progress is not None:
-            progress.advance(done, sum(cells))
+            progress.advance(done, int(cells.sum()))
         sigma = plan.unit_sigma * math.sqrt(units)
         counts = noise.gaussian(units * contingency(codes, sizes, attributes), sigma)
         measured.append(LocalMarginal(attributes, counts, sigma, units))

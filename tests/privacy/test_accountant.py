@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-from scipy import stats
+from scipy import optimize, stats
 
 from vertimrf.errors import PrivacyError
 from vertimrf.privacy.accountant import by_pld, by_renyi, calibrate, cumulative, delta, epsilon
@@ -383,3 +383,26 @@ def test_frequencies_left_out_do_not_show(monkeypatch):
     monkeypatch.setattr("vertimrf.privacy.accountant.FEW_TERMS", 0)
     np.testing.assert_allclose(sums[0], by_pld(events, 1e-5), rtol=1e-6)
     assert sums[1] == pytest.approx(epsilon(events, 1e-5).epsilon, rel=1e-6)
+
+
+def test_past_the_largest_loss_delta_is_next_to_nothing() -> None:
+    """A mechanism whose loss is bounded has no delta above that bound but the allowance for rounding."""
+    for events in ([GeometricEvent(10.0)], [GeometricEvent(10.0, 1, 3), SketchEvent(100, 0, 12, 50)]):
+        most = sum(event.count * 0.1 for event in events if isinstance(event, GeometricEvent))
+        most += sum(event.count * 0.05 for event in events if isinstance(event, SketchEvent)) * 100
+        assert 0.0 < delta(events, most + 50.0) < 1e-10
+    assert delta([GeometricEvent(10.0)], 0.2) < 1e-10
+
+
+def test_epsilon_is_never_below_the_gaussian_mechanisms_own() -> None:
+    """Many Gaussian releases are one (mu = root of the sum of squares); the accountant may only be above its exact value."""
+    for sigma, count in ((50.0, 1), (50.0, 40), (3000.0, 4096), (9.0, 7)):
+        mu = math.sqrt(count) / sigma
+        for at in (1e-3, 1e-6, 1e-9):
+            def excess(eps: float, mu: float = mu, at: float = at) -> float:
+                return float(stats.norm.cdf(mu / 2 - eps / mu) - math.exp(eps) * stats.norm.cdf(-mu / 2 - eps / mu) - at)
+
+            exact = optimize.brentq(excess, 0.0, 60.0) if excess(0.0) > 0 else 0.0
+            found = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
+            # Whole-number noise differs from real noise of the same sigma by about 1 / (12 sigma^2); the grid adds to that.
+            assert exact * (1 - 0.1 / sigma**2 - 1e-6) <= found <= exact * 1.01 + 1e-6

@@ -143,9 +143,11 @@ def delta(events: Sequence[Event], epsilon: float) -> float:
     worst = 0.0
     for direction in _composed(events):
         loss = direction[-1]
-        first = max(math.floor(epsilon / loss.step) + 1, loss.lowest)
+        # Past the highest loss there is nothing left but what counts as infinite.
+        first = min(max(math.floor(epsilon / loss.step) + 1, loss.lowest), loss.end)
         above, weighed = loss.tail(first)
-        worst = max(worst, above - math.exp(epsilon - first * loss.step) * weighed + loss.infinite)
+        finite = above - math.exp(min(epsilon - first * loss.step, 0.0)) * weighed
+        worst = max(worst, max(finite, 0.0) + loss.infinite)
     return min(worst, 1.0)
 
 
@@ -385,9 +387,11 @@ def _power_at(grid: LossGrid, count: int, bins: npt.NDArray[np.int64], length: i
     within = np.einsum("rw,wk->rk", rows, _turns_less_1(-np.arange(width)[:, None] * bins, length))
     starts = _turns_less_1(-(grid.lowest + width * np.arange(len(rows)))[:, None] * bins, length)
     away = (within * (1 + starts) + starts * rows.sum(axis=1)[:, None]).sum(axis=0) + (float(grid.mass.sum()) - 1)
-    log_size = 0.5 * np.log1p(2 * away.real + away.real**2 + away.imag**2)
-    out: Complex = np.exp(count * (log_size + 1j * np.arctan2(away.imag, 1 + away.real)))
-    return out
+    squared = np.maximum(2 * away.real + away.real**2 + away.imag**2, -1.0)
+    with np.errstate(divide="ignore"):  # a frequency that the masses cancel at
+        size = np.exp(0.5 * count * np.log1p(squared))
+    angle = count * np.arctan2(away.imag, 1 + away.real)
+    return size * np.cos(angle) + 1j * (size * np.sin(angle))
 
 
 def _turns_less_1(times: npt.NDArray[np.int64], length: int) -> Complex:

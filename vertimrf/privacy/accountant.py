@@ -391,7 +391,8 @@ def _power_at(grid: LossGrid, count: int, bins: npt.NDArray[np.int64], length: i
     with np.errstate(divide="ignore"):  # a frequency that the masses cancel at
         size = np.exp(0.5 * count * np.log1p(squared))
     angle = count * np.arctan2(away.imag, 1 + away.real)
-    return size * np.cos(angle) + 1j * (size * np.sin(angle))
+    out: Complex = size * np.cos(angle) + 1j * (size * np.sin(angle))
+    return out
 
 
 def _turns_less_1(times: npt.NDArray[np.int64], length: int) -> Complex:

@@ -97,9 +97,8 @@ class NoiseTable(NamedTuple):
 
     Attributes:
         settled: twice the draw for each 16-bit word, or UNSETTLED where more bits decide [shape=(65536,), int16].
-        high, low: thresholds: the draw exceeds the i-th lowest value where the 128 bits after the first 16 reach them, for
-            first words equal to ``first`` [shape=(k,), uint64 each].
-        first: first 16 bits of each threshold [shape=(k,), uint16].
+        first: first 16 bits of each threshold, which the draw exceeds its i-th lowest value from on [shape=(k,), uint16].
+        high, low: the 64 bits after those, and the last 64 [shape=(k,), uint64].
         lowest: twice the lowest value.
     """
 
@@ -227,4 +226,5 @@ def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.fl
         odd *= 2
         odd += 1 - (1 << bits)
         total += odd @ odd.T
-    return total / columns
+    out: npt.NDArray[np.float64] = total / columns
+    return out

@@ -168,9 +168,11 @@ def test_codes_are_steps_from_zero_and_symmetric(bits):
     np.testing.assert_array_equal(out + mirrored, np.full((2, 24), 2 * half - 1))
 
 
-@pytest.mark.parametrize("columns", [1, 77, (1 << 16) + 5])
-def test_products_are_exact(columns):
-    codes = np.random.default_rng(3).integers(0, 16, (4, columns)).astype(np.uint8)
+@pytest.mark.parametrize(("values", "columns"), [(1, 1), (4, 77), (7, 2048), (10, 3 * 2048 + 5)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_products_are_exact(values, columns, workers):
+    codes = np.random.default_rng(3).integers(0, 16, (values, columns)).astype(np.uint8)
     codes[0] = 15
     odd = 2 * codes.astype(np.int64) - 15
-    np.testing.assert_array_equal(cross_products(codes, 4), (odd @ odd.T) / columns)
+    with threads(workers):
+        np.testing.assert_array_equal(cross_products(codes, 4), (odd @ odd.T) / columns)

@@ -17,8 +17,11 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP, make_plan
+from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schedule import Group, released_sizes
 from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.accountant import epsilon as composed_epsilon
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
 from vertimrf.sketches.parameters import CountSketchPlan
@@ -81,6 +84,26 @@ def test_an_edited_plan_is_refused():
         Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2]}})
     with pytest.raises(PlanError, match="two only with scheduled pairs"):
         plan_of(rounds=2)
+
+
+def test_a_second_release_is_priced_as_so_many_groups_more():
+    plan = plan_of(tau=50)
+    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+
+    def sketches(*messages):
+        return ledger_of_releases(plan, messages).entries[-1].event
+
+    assert sketches(1, 1) == event
+    assert sketches(2, 1) == replace(event, groups=6)
+    assert sketches(2, 2) == replace(event, groups=8)
+    many = sketches(20, 20)
+    assert many == GaussianEvent((80 * event.variance) ** 0.5, 80, event.repetitions)
+    costs = [ledger_of_releases(plan, messages).epsilon for messages in ((1, 1), (2, 1), (2, 2), (20, 20))]
+    assert costs == sorted(costs)
+    assert costs[1] > 1.2 * costs[0]
+    # Where both can be had, known buckets and signs cost more.
+    known = GaussianEvent((8 * event.variance) ** 0.5, 8, event.repetitions)
+    assert composed_epsilon([known], 1e-5).epsilon > composed_epsilon([sketches(2, 2)], 1e-5).epsilon
 
 
 def test_released_sizes_are_products_of_bins():

@@ -17,6 +17,7 @@ import math
 from decimal import Decimal, localcontext
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from numba import prange
@@ -28,6 +29,7 @@ __all__ = [
     "UNSETTLED",
     "NoiseTable",
     "add_noise",
+    "add_products",
     "add_records",
     "cross_products",
     "noise_table",
@@ -44,8 +46,9 @@ UNSETTLED = np.int16(0)
 # Noise is drawn up to so many standard deviations: P(beyond) < 2^-128.
 REACH = 13.5
 FIRST_BITS, MORE_BITS = 16, 128
-# Columns of a product at a time: sums of products of 4-bit codes stay within the 24 bits that float32 has.
-PRODUCT_COLUMNS = 1 << 16
+# Columns of a product at a time: they stay in the second-level cache, and sums of products of 4-bit codes far within the 24 bits
+# that float32 has.
+PRODUCT_COLUMNS = 1 << 11
 
 
 def words_needed(repetitions: int, log_buckets: int) -> tuple[int, int]:
@@ -208,10 +211,46 @@ def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
                 row[b] = np.uint8(np.int64(at) + half)
 
 
-def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.float64]:
-    """Mean products of all pairs of rows, codes c standing for the odd numbers 2 c + 1 - 2^bits.
+# Sums are of whole numbers that float32 holds exactly, in any order.
+@parallel_kernel(fastmath={"reassoc", "contract", "nsz"})
+def add_products(codes, offset, totals):  # type: ignore[no-untyped-def]
+    """Add up products of all pairs of rows, the second row of a pair not after the first.
 
-    One matrix product with its transpose, some columns at a time; exact integers all along.
+    Args:
+        codes: [shape=(v, t), uint8].
+        offset: what to add to twice a code.
+        totals: a table per worker, rows padded to a multiple of 4 [shape=(workers, v, v + 3 or less), float64], updated.
+    """
+    workers, values, padded = totals.shape
+    columns = codes.shape[1]
+    tiles = -(-columns // PRODUCT_COLUMNS)
+    for w in prange(workers):
+        odd = np.zeros((padded, PRODUCT_COLUMNS), np.float32)
+        total = totals[w]
+        for tile in range(tiles * w // workers, tiles * (w + 1) // workers):
+            begin = tile * PRODUCT_COLUMNS
+            count = min(PRODUCT_COLUMNS, columns - begin)
+            for i in range(values):
+                for k in range(count):
+                    odd[i, k] = np.float32(2 * np.int32(codes[i, begin + k]) + offset)
+            for i in range(values):
+                one = odd[i]
+                for j in range(0, i + 1, 4):
+                    p, q, r, s = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+                    for k in range(count):
+                        x = one[k]
+                        p += x * odd[j, k]
+                        q += x * odd[j + 1, k]
+                        r += x * odd[j + 2, k]
+                        s += x * odd[j + 3, k]
+                    total[i, j] += p
+                    total[i, j + 1] += q
+                    total[i, j + 2] += r
+                    total[i, j + 3] += s
+
+
+def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.float64]:
+    """Mean products of all pairs of rows, codes c standing for the odd numbers 2 c + 1 - 2^bits; exact integers all along.
 
     Args:
         codes: [shape=(v, t), uint8]; ``bits``: 1 to 4.
@@ -220,11 +259,8 @@ def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.fl
         [shape=(v, v), float64]
     """
     values, columns = codes.shape
-    total = np.zeros((values, values))
-    for begin in range(0, columns, PRODUCT_COLUMNS):
-        odd = codes[:, begin : begin + PRODUCT_COLUMNS].astype(np.float32)
-        odd *= 2
-        odd += 1 - (1 << bits)
-        total += odd @ odd.T
-    out: npt.NDArray[np.float64] = total / columns
+    totals = np.zeros((numba.get_num_threads(), values, values + -values % 4))
+    add_products(np.ascontiguousarray(codes), 1 - (1 << bits), totals)
+    lower = np.tril(totals.sum(axis=0)[:, :values])
+    out: npt.NDArray[np.float64] = (lower + np.tril(lower, -1).T) / columns
     return out

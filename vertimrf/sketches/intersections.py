@@ -14,7 +14,7 @@ from ..kernels.jit import threads
 from ..model.measurement import Measurement
 from .parameters import SketchPlan
 
-__all__ = ["Side", "estimate_pair", "outer_measurement", "predicted_errors", "r_score"]
+__all__ = ["Side", "estimate_pair", "outer_measurement", "predicted_errors"]
 
 # Keys times cells that are worth a thread of their own: a millisecond or two. Waking a thread on a busy machine takes longer.
 THREAD_WORK = 1 << 21

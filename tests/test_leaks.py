@@ -1,7 +1,7 @@
 """Leak hunt: what leaves a party depends on its table only through the queries that the ledger has.
 
 The noise is replaced by a tape. Recording, it notes every query, its exact answer, and the noisy one. Playing, it gives the
-noisy answers of an earlier run whatever the table says, and phantoms that reach the ceiling everywhere: with every ledgered
+noisy answers of an earlier run whatever the table says, and phantoms or noise beyond the highest level: with every ledgered
 answer fixed that way, two tables must yield the same messages, byte for byte. Every party goes through it, in both rounds, and
 what all of them ask together is held against the whole ledger: nothing is asked that it lacks, and it has nothing else.
 """
@@ -28,11 +28,12 @@ from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import Schedule
 from vertimrf.plan.schema import Attribute, Schema
-from vertimrf.privacy.events import GaussianEvent, SketchEvent
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketches.count_sketch import CountSketchEncoder, code_steps
 from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan
+from vertimrf.sketches.parameters import CountSketchPlan, ScheduledPair, SharedKeyPlan
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
 
@@ -70,6 +71,8 @@ CASES = {
     "one clique": (((3, 2, 4), (2, 3)), 5000, {}),
     "a graph": (((6, 5, 4, 7), (4,)), 3000, {}),
     "three parties, two rounds": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, {"rounds": 2}),
+    # So many buckets that the tape's noise outweighs any bucket's records.
+    "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
     "as published": (((6, 5, 4, 7), (5, 7, 6, 5)), 3000, {"encoder": "published", "claim_as_published": True, "keys": 1 << 13}),
 }
 
@@ -199,7 +202,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         # The second round makes no query: sketches are all that it reads the table for.
         assert not any(tape.queries for tape in given.tapes[1:])
         seen += len(allowed)
-    rounds = [entry.event for entry in plan.entries() if isinstance(entry.event, SketchEvent)]
+    rounds = [entry.event for entry in plan.entries() if isinstance(entry.event, SketchEvent | CountSketchEvent)]
     assert len(rounds) == len(recorded[0].rounds) == 1 + bool(plan.second_keys)
     assert seen + len(rounds) == len(plan.entries())
 
@@ -241,14 +244,35 @@ def test_phantoms_are_those_that_are_priced(plan):
         assert chi_square(np.bincount(levels, minlength=event.ceiling + 1)[event.floor :], law) > ALPHA
 
 
+def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
+    """An empty table: every group of the ledgered event has its table, and codes follow the law of its noise alone."""
+    plan = plan_of("count sketches")
+    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
+    published = [table for one in releases for table in one.rounds[0].sketches]
+    assert len(published) == event.groups == len(plan.groups)
+    assert {table.shape[1] for table in published} == {event.buckets * event.repetitions}
+    noise = np.arange(-100, 100) + 0.5
+    law = np.exp(-(noise**2) / (2 * event.variance))
+    for one in releases:
+        one_way = [m for m in one.rounds[0].marginals if len(m.attributes) == 1]
+        for table, marginal in zip(one.rounds[0].sketches, one_way, strict=True):
+            for codes, step in zip(table, code_steps(plan.sketch, marginal.counts.astype(float)), strict=True):
+                half = 1 << (plan.sketch.bits - 1)
+                at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
+                expected = np.bincount(at, law / law.sum(), minlength=2 * half)
+                assert chi_square(np.bincount(codes, minlength=2 * half), expected) > ALPHA / 26
+
+
 def test_entropy_is_drawn_for_sketches_alone_and_for_each(plan, recorded):
     for given in recorded:
         for one, tape in zip(given.rounds, given.tapes, strict=True):
             sketches = sum(table.size for table in one.sketches)
-            # A byte each, and eight more for each that it does not settle.
-            more = sum(tape.bytes_asked) - sketches
-            assert 0 <= more <= 8 * sketches
-            assert more % 8 == 0
+            # A byte or two each, and eight or sixteen more for each that they do not settle.
+            each, further = (2, 16) if isinstance(plan.sketch, CountSketchPlan) else (1, 8)
+            more = sum(tape.bytes_asked) - each * sketches
+            assert 0 <= more <= further * sketches
+            assert more % further == 0
 
 
 @pytest.mark.parametrize(("rows", "record"), [(2500, 0), (2500, 1700), (3, 1), (2, 1), (1, 0)])
@@ -317,25 +341,26 @@ def test_the_worst_tables_move_an_r_score_by_nearly_what_is_priced_and_never_mor
 
 
 def test_sketches_are_published_only_after_phantoms(plan, tables, monkeypatch):
-    """The levels in a release are what ``result`` gave, and ``result`` drew a phantom for every single sketch."""
+    """What is in a release is what ``result`` gave, and ``result`` drew a phantom or noise for every single number."""
     given = []
 
     def watched(cls):
         class Watched(cls):
-            def result(self, entropy):
+            def result(self, *released_and_entropy):
                 drawn = []
+                *released, entropy = released_and_entropy
 
                 def counted(count):
                     drawn.append(count)
                     return entropy(count)
 
-                levels = super().result(counted)
+                levels = super().result(*released, counted)
                 given.append((levels, sum(drawn)))
                 return levels
 
         return Watched
 
-    for encoder in (SketchEncoder, SharedKeyEncoder):
+    for encoder in (SketchEncoder, CountSketchEncoder, SharedKeyEncoder):
         monkeypatch.setattr(party_module, encoder.__name__, watched(encoder))
     for party, table in enumerate(tables):
         for one, (levels, entropy) in zip(release(plan, party, table).rounds, given, strict=True):

@@ -15,7 +15,7 @@ from .progress import for_terminal
 
 __all__ = ["main"]
 
-ENCODERS = "scheduled-pairs; grr (baseline, replace one record); published (not private)."
+ENCODERS = "scheduled-pairs; count-sketch (smaller messages); grr (baseline, replace one record); published (not private)."
 
 
 class _Group(click.Group):
@@ -47,6 +47,12 @@ def _numbers(text: str, option: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise PlanError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
+
+
+def _message_bytes(message_mb: float) -> int:
+    if not 0 < message_mb < 1e6:
+        raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
+    return round(message_mb * 1e6)
 
 
 def _check_writable(*paths: str | None) -> None:
@@ -117,6 +123,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
 @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
+@click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
@@ -134,6 +141,7 @@ def synthesize(
     seed: int | None,
     tau: int,
     rounds: int,
+    message_mb: float,
     threads: int | None,
     out: str,
     json_file: str | None,
@@ -158,6 +166,7 @@ def synthesize(
         claim_as_published=claim_as_published,
         tau=tau,
         rounds=rounds,
+        message_bytes=_message_bytes(message_mb),
     )
     for warning in trial.result.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -243,7 +252,7 @@ def schema(tables: Sequence[str], id_column: str, out: str) -> None:
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
 @click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
-@click.option("--errors", is_flag=True, help="Print the predicted error of every scheduled marginal, not of the worst alone.")
+@click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
     offers: Sequence[str],
@@ -269,8 +278,7 @@ def plan(
     from .plan.planner import make_plan, split_parties
 
     _check_new(out, "messages made for it would be of no use without it")
-    if not 0 < message_mb < 1e6:
-        raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
+    message_bytes = _message_bytes(message_mb)
     loaded = _load_schema(schema_file)
     if split is not None:
         loaded = split_parties(loaded, _numbers(split, "--split"))
@@ -283,7 +291,7 @@ def plan(
         expected_records=expected_records,
         tau=tau,
         rounds=rounds,
-        message_bytes=round(message_mb * 1e6),
+        message_bytes=message_bytes,
         encoder=encoder,
         claim_as_published=claim_as_published,
         public_keys=keys,
@@ -313,7 +321,7 @@ def _print_forecast(plan: Any) -> None:
 
 
 def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
-    """Predicted errors of the scheduled marginals, largest first in relation to the average count."""
+    """Predicted errors of the sketched marginals, largest first in relation to the average count."""
     from .server.cross_party import predicted_marginals
 
     predicted = sorted(predicted_marginals(plan), key=lambda p: -p.error / p.average)
@@ -328,6 +336,10 @@ def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
         click.echo(f"    and {len(predicted) - most} more; --errors prints them all.")
 
 
+def _missing(options: dict[str, Any]) -> str:
+    return ", ".join(option for option, value in options.items() if value is None)
+
+
 @main.command()
 @click.argument("plans", nargs=-1, metavar="[PLAN...]")
 @click.option("--records-per-person", type=click.IntRange(min=1), help="Also for a person with so many records in every table.")
@@ -337,6 +349,10 @@ def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
 @click.option("--ceiling", type=int, help="highest published level,")
 @click.option("--attributes-per-key", type=int, default=2, help="sketches a record touches under one key,")
 @click.option("--gamma", type=float, default=1.0, help="a level exceeds k with probability (1 + gamma)^-k.")
+@click.option("--groups", type=int, help="Or price count sketches alone: values that a record has, over all parties,")
+@click.option("--variance", type=float, help="noise variance of a number,")
+@click.option("--buckets", type=int, help="buckets of a repetition,")
+@click.option("--repetitions", type=int, help="repetitions.")
 @click.option("--delta", type=float, help="At which epsilon is stated; default the plan's, or the sum of the plans'.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 def account(
@@ -348,6 +364,10 @@ def account(
     ceiling: int | None,
     attributes_per_key: int,
     gamma: float,
+    groups: int | None,
+    variance: float | None,
+    buckets: int | None,
+    repetitions: int | None,
     delta: float | None,
     json_file: str | None,
 ) -> None:
@@ -356,11 +376,14 @@ def account(
     Several plans over the same people add up; of each a message is released once.
     """
     from .privacy.accountant import epsilon
-    from .privacy.events import SketchEvent
+    from .privacy.events import CountSketchEvent, Event, SketchEvent
 
     _check_writable(json_file)
-    if bool(plans) == (sketch_keys is not None):
-        raise PlanError("Give either plans, or --sketch-keys with --phantoms, --floor, --ceiling and --delta.")
+    if bool(plans) + (sketch_keys is not None) + (groups is not None) != 1:
+        raise PlanError(
+            "Give either plans, or --sketch-keys with --phantoms, --floor, --ceiling and --delta, or --groups with --variance, "
+            "--buckets, --repetitions and --delta."
+        )
     if plans:
         from .plan.plan import Plan
         from .privacy.ledger import Ledger
@@ -377,11 +400,18 @@ def account(
             priced = {"ledger": priced, "records_per_person": records_per_person, "epsilon": group, "delta": ledger.delta}
             text += f"\nA person with {records_per_person} records in every table: epsilon {group:.4f} at the same delta."
     else:
-        needed = {"--phantoms": phantoms, "--floor": floor, "--ceiling": ceiling, "--delta": delta}
-        missing = [option for option, value in needed.items() if value is None]
-        if sketch_keys is None or phantoms is None or floor is None or ceiling is None or delta is None:
-            raise PlanError(f"Pricing sketches also needs {', '.join(missing)}.")
-        spent = epsilon([SketchEvent(phantoms, floor, ceiling, sketch_keys, gamma, attributes_per_key)], delta)
+        event: Event
+        if groups is not None:
+            needed = {"--variance": variance, "--buckets": buckets, "--repetitions": repetitions, "--delta": delta}
+            if variance is None or buckets is None or repetitions is None or delta is None:
+                raise PlanError(f"Pricing count sketches also needs {_missing(needed)}.")
+            event = CountSketchEvent(groups, variance, buckets, repetitions)
+        else:
+            needed = {"--phantoms": phantoms, "--floor": floor, "--ceiling": ceiling, "--delta": delta}
+            if sketch_keys is None or phantoms is None or floor is None or ceiling is None or delta is None:
+                raise PlanError(f"Pricing sketches also needs {_missing(needed)}.")
+            event = SketchEvent(phantoms, floor, ceiling, sketch_keys, gamma, attributes_per_key)
+        spent = epsilon([event], delta)
         priced = {"epsilon": spent.epsilon, "delta": delta, "method": spent.method}
         if records_per_person is not None:
             raise PlanError("--records-per-person goes with plans.")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from .errors import MessageError
 from .files import container, sealed
 from .files.atomic import read_bytes, write_bytes
+from .files.bits import pack_bits, packed_size, unpack_bits
 from .keys import PrivateKey, called, open_sealed, seal
 from .model.measurement import Measurement
 from .plan.follow_up import FollowUp
@@ -50,7 +51,8 @@ class Message:
         marginals: LocMRF's measured marginals, attributes by their indices in the global schema.
         bins: per group of this party, in plan order, and per attribute of it, the map code -> bin [shape=(size,), int64].
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
-            Shared keys: per group, the same. Randomised responses: per group [shape=(1, records), uint8].
+            Shared keys: per group, the same. Count sketches: per group, codes [shape=(values, numbers), uint8]. Randomised
+            responses: per group [shape=(1, records), uint8].
     """
 
     plan_digest: bytes
@@ -62,7 +64,7 @@ class Message:
     sketches: tuple[npt.NDArray[np.uint8], ...]
 
     def to_bytes(self, plan: Plan) -> bytes:
-        """The message before it is sealed: sketch levels go as offsets above the plan's floor, two to a byte."""
+        """The message before it is sealed: sketch levels go as offsets above the plan's floor, packed."""
         header: dict[str, Any] = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
@@ -70,12 +72,12 @@ class Message:
             "count": self.count,
             "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units} for m in self.marginals],
         }
-        floor = 0 if plan.sketch is None else plan.sketch.floor
         if plan.sketch is not None and plan.sketch.publishes_rows:
             header["rows"] = self.sketches[0].size
         arrays: dict[str, npt.NDArray[Any]] = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
         arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))}
-        arrays |= {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
+        if plan.sketch is not None:
+            arrays |= _packed(self.sketches, plan.sketch)
         return container.pack(KIND, header, arrays)
 
     def seal(self, plan: Plan, key: PrivateKey) -> bytes:
@@ -157,12 +159,10 @@ class Answer:
     sketches: tuple[npt.NDArray[np.uint8], ...]
 
     def to_bytes(self, follow_up: FollowUp) -> bytes:
-        """The answer before it is sealed: sketch levels go as offsets above the plan's floor, two to a byte."""
+        """The answer before it is sealed: sketch levels go as offsets above the plan's floor, packed."""
         standing = _standing(follow_up.plan, self.private).to_json()
         header = {"follow_up": self.follow_up_digest.hex(), "party": self.party, "standing": standing}
-        floor = follow_up.sketch.floor
-        arrays: dict[str, npt.NDArray[Any]] = {f"sketch{i}": _pack(levels, floor) for i, levels in enumerate(self.sketches)}
-        return container.pack(ANSWER_KIND, header, arrays)
+        return container.pack(ANSWER_KIND, header, _packed(self.sketches, follow_up.sketch))
 
     def seal(self, follow_up: FollowUp, key: PrivateKey) -> bytes:
         """The answer as sent: for the server's eyes, and provably this party's. Raises as :meth:`Message.seal`."""
@@ -233,7 +233,7 @@ def largest_message(plan: Plan) -> int:
         groups = plan.schedule.of_party(party)
         bins = sum(plan.schema.sizes[a] for group in groups for a in plan.groups[group].attributes)
         rows = RECORDS_OVER_EXPECTED * plan.expected_records
-        sketches = 0 if plan.sketch is None else packed_bytes(plan.sketch.shapes(groups, rows))
+        sketches = 0 if plan.sketch is None else packed_bytes(plan.sketch.shapes(groups, rows), plan.sketch.bits)
         headers = MARGINAL_HEADER * (len(sizes) + larger)
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
@@ -254,8 +254,8 @@ def _sketches(
     """Unpacked tables, each checked against the plan."""
     out = []
     for number, (shape, most) in enumerate(zip(sketch.shapes(groups, rows), sketch.highest(groups), strict=True)):
-        packed = _array(arrays, f"sketch{number}", np.uint8, ((shape[0] * shape[1] + 1) // 2,))
-        levels = _unpack(packed, shape, sketch.floor)
+        packed = _array(arrays, f"sketch{number}", np.uint8, (packed_size(shape[0] * shape[1], sketch.bits),))
+        levels = (unpack_bits(packed, shape[0] * shape[1], sketch.bits) + np.uint8(sketch.floor)).reshape(shape)
         if levels.max(initial=0) > most:
             raise MessageError(f"sketch {number} holds {levels.max()}, above its highest level {most}.")
         out.append(levels)
@@ -340,19 +340,10 @@ def _array(arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: t
     return array
 
 
-def _pack(levels: npt.NDArray[np.uint8], floor: int) -> npt.NDArray[np.uint8]:
-    """Levels above the floor fit in four bits (the plan publishes at most 16): two to a byte."""
-    flat = (levels - np.uint8(floor)).ravel()
-    if flat.size % 2:
-        flat = np.append(flat, np.uint8(0))
-    return flat[0::2] | (flat[1::2] << np.uint8(4))
-
-
-def _unpack(packed: npt.NDArray[np.uint8], shape: tuple[int, int], floor: int) -> npt.NDArray[np.uint8]:
-    flat = np.empty(2 * packed.size, np.uint8)
-    flat[0::2] = packed & np.uint8(15)
-    flat[1::2] = packed >> np.uint8(4)
-    return (flat[: shape[0] * shape[1]] + np.uint8(floor)).reshape(shape)
+def _packed(tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease) -> dict[str, npt.NDArray[Any]]:
+    """Tables as they are sent: what lies above the floor fits into the plan's bits."""
+    floor = np.uint8(sketch.floor)
+    return {f"sketch{i}": pack_bits(levels - floor, sketch.bits) for i, levels in enumerate(tables)}
 
 
 @dataclass(frozen=True, eq=False)

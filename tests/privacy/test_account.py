@@ -14,6 +14,9 @@ from vertimrf.plan.schema import Attribute, Schema
 SKETCHES = "--sketch-keys 131072 --phantoms 6326 --floor 9 --ceiling 20 --attributes-per-key 2 --gamma 1 --delta 4.6352e-05"
 
 
+COUNTS = "--groups 15 --variance 22.5 --buckets 1508 --repetitions 172 --delta 2.2113e-05"
+
+
 def account(*arguments):
     return CliRunner().invoke(main, ["account", *arguments])
 
@@ -25,6 +28,13 @@ def test_sketches_alone():
     assert 0.486 <= priced["epsilon"] <= 0.500
     assert priced["method"] == "pld"
     assert "epsilon 0.49" in account(*SKETCHES.split()).output
+
+
+def test_count_sketches_alone():
+    outcome = account(*COUNTS.split(), "--json", "-")
+    assert outcome.exit_code == 0
+    assert 0.5436 < json.loads(outcome.output)["epsilon"] < 0.546
+    assert "add or remove one record" in account(*COUNTS.split()).output
 
 
 def test_a_plan(tmp_path):
@@ -72,6 +82,10 @@ def test_plans_over_the_same_people_add_up(tmp_path):
         ("", "either plans, or --sketch-keys"),
         ("p --sketch-keys 5", "either plans, or --sketch-keys"),
         ("nowhere.json", "Cannot read"),
+        (f"{COUNTS} --sketch-keys 5", "either plans, or --sketch-keys"),
+        ("--groups 5 --variance 30", "--buckets, --repetitions, --delta"),
+        (COUNTS.replace("22.5", "14"), "number from 15"),
+        (COUNTS.replace("172", "0"), "at least 1, not 0"),
         ("--sketch-keys 5 --floor 3", "--phantoms, --ceiling, --delta"),
         (SKETCHES.replace("131072", "0"), "at least 1, not 0"),
         (SKETCHES.replace("6326", "0"), "at least 1, not 0"),

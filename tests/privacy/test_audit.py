@@ -59,6 +59,18 @@ def test_too_few_phantoms_are_caught(audit):
     assert audit.audit_pairs(4000, phantoms=19).found > stated
 
 
+def test_count_sketches_stay_below_the_ledger(audit):
+    outcome = audit.audit_counts(1500)
+    assert 0.3 < outcome.found < outcome.exact
+    assert audit.audit_counts(300, others=40).found < outcome.exact
+
+
+def test_too_little_noise_in_count_sketches_is_caught(audit):
+    # An eighth of the variance that the ledger states.
+    outcome = audit.audit_counts(1000, variance=12.0, stated=96.0)
+    assert outcome.found > outcome.exact
+
+
 @pytest.mark.parametrize("one_clique", [True, False])
 def test_count_and_local_marginals_stay_below_the_ledger(audit, one_clique):
     outcome = audit.audit_local(300, one_clique)

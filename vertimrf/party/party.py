@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,13 @@ from ..options import RunOptions
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from ..plan.price import price_in_words
-from ..plan.schedule import Group, cut_groups
+from ..plan.schedule import Group, cut_groups, released_sizes
 from ..privacy.noise import Noise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
+from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
-from ..sketches.parameters import CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
+from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
 from ..tables.table import Table
 from .local_model import release_local_model
 from .releases import Release, Releases, table_digest
@@ -91,14 +92,21 @@ class Party:
         with self._clock("LocMRF"):
             sizes = [plan.schema.sizes[i] for i in self._attributes]
             released = release_local_model(table.codes, sizes, plan.local[self._index], self._noise, self._options.progress)
-            bins = self._bins(released)
+            one_way = self._one_way(released)
+            bins = self._bins(one_way)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
         if plan.sketch is not None:
             with self._clock("LocEnc"):
                 key = derive(self._secret, plan.digest(), purpose="sketches")
                 groups = plan.schedule.of_party(self._index)
-                rows = self._group_rows(table, [plan.groups[g] for g in groups], bins)
-                sketches = self._encode(table, groups, rows, plan.sketch, key)
+                published = [plan.groups[g] for g in groups]
+                rows = self._group_rows(table, published, bins)
+                if isinstance(plan.sketch, CountSketchPlan):
+                    counter = CountSketchEncoder(plan.sketch, groups, key)
+                    counter.update(table.digests, rows)
+                    sketches = counter.result(released_sizes(published, bins, one_way), self._noise.random_bytes)
+                else:
+                    sketches = self._encode(table, groups, rows, plan.sketch, key)
         return Message(
             plan_digest=plan.digest(),
             party=self._index,
@@ -191,12 +199,15 @@ class Party:
                 f"{', '.join(a.name for a in mine)}."
             )
 
-    def _bins(self, released: Sequence[LocalMarginal]) -> tuple[BinMaps, ...]:
-        """Bin maps of this party's groups, from what LocMRF has already released."""
-        plan = self._plan
-        one_way = {
+    def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
+        """Released counts of each attribute's values."""
+        return {
             self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
         }
+
+    def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:
+        """Bin maps of this party's groups, from what LocMRF has already released."""
+        plan = self._plan
         return cut_groups(plan.schema, [plan.groups[g] for g in plan.schedule.of_party(self._index)], one_way)
 
     def _group_rows(self, table: Table, groups: Sequence[Group], bins: Sequence[BinMaps]) -> npt.NDArray[np.uint16]:

@@ -76,8 +76,8 @@ class FollowUp:
         return SketchPlan(first.phantoms, first.floor, first.ceiling, self.schedule.pairs)
 
     def message_size(self, party: int) -> int:
-        """Bytes of the sketches in a party's answer (two levels to a byte)."""
-        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party)))
+        """Bytes of the sketches in a party's answer."""
+        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party)), self.sketch.bits)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""

@@ -108,9 +108,9 @@ class Plan:
         count_sigma: noise of the record count that the first party releases.
         local: one LocalPlan per party.
         groups: what parties publish about values across parties.
-        sketch: how: scheduled pairs, the only kind that the target covers; shared keys, for reproduction: half of (epsilon,
-            delta) is what the paper claims for them, and the ledger says what they really cost; or randomised responses, under
-            which the target is about replacing one record. None without a sketch share, or with one party.
+        sketch: how: scheduled pairs or count sketches, the kinds that the target covers; shared keys, for reproduction: half of
+            (epsilon, delta) is what the paper claims for them, and the ledger says what they really cost; or randomised
+            responses, under which the target is about replacing one record. None without a sketch share, or with one party.
         nonce: random public text: two runs over the same table never share hashes.
         message_bytes: budget for the sketches in any party's messages.
         prior: ledger entries spent to make this plan, purely private (see :class:`~vertimrf.privacy.ledger.Ledger`).
@@ -340,10 +340,10 @@ class Plan:
         return "\n".join(lines)
 
     def message_size(self, party: int) -> int:
-        """Bytes of the sketches, or about as many of the responses, in a party's message (two levels to a byte)."""
+        """Bytes of the sketches, or about as many of the responses, in a party's message."""
         if self.sketch is None:
             return 0
-        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party), self.expected_records))
+        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party), self.expected_records), self.sketch.bits)
 
 
 def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:

@@ -12,12 +12,14 @@ from typing import Protocol
 from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
-from ..privacy.events import GaussianEvent
+from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, GaussianEvent
 from ..privacy.ledger import LedgerEntry
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import (
+    BUCKETS,
     HIGHEST_CEILING,
     KINDS,
+    CountSketchPlan,
     CrossPartyRelease,
     ResponsePlan,
     ScheduledPair,
@@ -28,6 +30,7 @@ from .defaults import MESSAGE_BYTES, TAU, default_delta
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
+    PHANTOMS_OVER_RECORDS,
     RIVAL_TRIPLE,
     Group,
     ScheduleDraft,
@@ -55,6 +58,13 @@ FIRST_ROUND = 0.15
 # Bytes of a key in the second round, as a multiple of what they would be over all pairs.
 CONCENTRATION = 1.25
 LEAST_MESSAGE_BYTES = 1000
+# Count sketches: part of a Gaussian's information that its best codes of 1 to 4 bits keep; the variance of a number's noise over
+# the number of groups, up to a factor of two, above which a record's cost no longer falls by much; repetitions beyond which
+# encoding takes long; and bins of an attribute, or values of a few attributes taken together.
+CODE_EFFICIENCY = {1: 0.637, 2: 0.881, 3: 0.963, 4: 0.988}
+VARIANCE_PER_GROUP = 2.0
+MOST_COUNT_REPETITIONS = 1 << 13
+COUNT_BINS = 256
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
@@ -126,6 +136,34 @@ class ScheduledPairs:
             ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
             pairs=self._pairs,
             second_keys=self.second_keys,
+        )
+
+
+@dataclass(frozen=True)
+class CountSketches:
+    """Every group under the same secret buckets and signs.
+
+    Attributes:
+        groups: what is published.
+        repetitions, buckets, bits: see :class:`CountSketchPlan`.
+    """
+
+    groups: tuple[Group, ...]
+    repetitions: int
+    buckets: int
+    bits: int
+
+    def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
+        """See :class:`SketchChoice`."""
+        # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is what all of them may spend, shared out.
+        d = len(self.groups)
+        variance = d / math.acosh(1 + 2 * rho * self.buckets / self.repetitions)
+        return self.groups, CountSketchPlan(
+            repetitions=self.repetitions,
+            buckets=self.buckets,
+            variance=min(max(variance, d, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE),
+            bits=self.bits,
+            sizes=tuple(group.size for group in self.groups),
         )
 
 
@@ -219,10 +257,12 @@ def make_plan(
         nonce: public text, fresh for every run; default random.
         delta: target; default 1 / expected_records squared, at most 1e-6 (:func:`~.defaults.default_delta`).
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "scheduled-pairs"; "grr", the paper's baseline of randomised responses, whose target is about replacing one
-            record; or "published" to reproduce the paper's, whose claim of privacy does not hold.
+        encoder: "scheduled-pairs"; "count-sketch", which needs far smaller messages; "grr", the paper's baseline of randomised
+            responses, whose target is about replacing one record; or "published" to reproduce the paper's, whose claim of
+            privacy does not hold.
         claim_as_published: says that you know; without it the published encoder is refused.
-        keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones.
+        keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones. Of count sketches:
+            numbers of a value, about.
         message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``.
         rounds: 1; or 2: a small part of the keys first, over all pairs, and the rest where the server finds them worth most.
         shares: budget division; default :class:`Shares`.
@@ -243,10 +283,13 @@ def make_plan(
         shares = Shares() if several else Shares(count=0.02, local=0.98, sketches=0.0)
     sketched = several and shares.sketches > 0
     choice: SketchChoice = NoSketches()
-    if sketched and encoder == SketchPlan.encoder:
+    if sketched and encoder in (SketchPlan.encoder, CountSketchPlan.encoder):
         # What a lone Gaussian mechanism would have; the sketches get their share of about that.
         rho = shares.sketches * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], *target)
-        choice = _scheduled_pairs(schema, rho, expected_records, tau, rounds, keys, message_bytes)
+        if encoder == SketchPlan.encoder:
+            choice = _scheduled_pairs(schema, rho, expected_records, tau, rounds, keys, message_bytes)
+        else:
+            choice = _count_sketches(schema, rho, expected_records, tau, keys, message_bytes)
     elif sketched and encoder == SharedKeyPlan.encoder:
         claim = SharedKeyPlan.claimed_share
         choice = Published(schema.sizes, claim * epsilon, claim * target[1], keys or PUBLISHED_KEYS)
@@ -306,7 +349,9 @@ def _check_options(
 ) -> None:
     """Refuse what no plan can be made of; see :func:`make_plan`."""
     if encoder not in KINDS:
-        raise PlanError(f"Unknown encoder {encoder!r}; use 'scheduled-pairs', or 'grr' or 'published' to compare.")
+        raise PlanError(
+            f"Unknown encoder {encoder!r}; use 'scheduled-pairs' or 'count-sketch', or 'grr' or 'published' to compare."
+        )
     if rounds not in (1, 2) or (rounds == 2 and encoder != SketchPlan.encoder):
         raise PlanError(f"There are one or two rounds, not {rounds}, and two only with scheduled pairs.")
     if message_bytes < LEAST_MESSAGE_BYTES:
@@ -345,3 +390,48 @@ def _scheduled_pairs(
             f"{keys:,} keys in two rounds leave some of {len(pairs):,} pairs without any; allow larger messages, or one round."
         )
     return ScheduledPairs(draft, keys - second, second)
+
+
+def _count_sketches(
+    schema: Schema, rho: float, records: int, tau: int, keys: int | None, message_bytes: int
+) -> CountSketches:
+    """Groups, numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
+
+    With t numbers the noise weighs N = groups * sqrt(t / (4 rho)) records, and the variance of a cell is
+    (set + N)^2 / (t * efficiency): fewer bits buy numbers, which stop helping once the noise outweighs the sets by far.
+    """
+    groups = _count_groups(schema, tau)
+    d = len(groups)
+    values = [sum(g.size for g in groups if g.attributes[0] in schema.party_attributes(name)) for name, _ in schema.parties]
+    held = records * d / sum(group.size for group in groups)
+    most = max(4 * rho * (PHANTOMS_OVER_RECORDS * records / d) ** 2, 2.0)
+    options = []
+    for bits, efficiency in CODE_EFFICIENCY.items():
+        numbers = keys or max(min(8 * message_bytes / (bits * max(values)), most), 2.0)
+        noise = d * math.sqrt(numbers / (4 * rho))
+        options.append(((held + noise) ** 2 / (numbers * efficiency), -bits, numbers, noise))
+    _, bits, numbers, noise = min(options)
+    buckets = max((b for b in BUCKETS if b <= min(noise / (VARIANCE_PER_GROUP * d), numbers)), default=BUCKETS[0])
+    return CountSketches(groups, min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets, -bits)
+
+
+def _count_groups(schema: Schema, tau: int) -> tuple[Group, ...]:
+    """Every attribute a group of its own; where one clique holds them all, neighbours at a party go together as long as that
+    takes no more values: errors depend on the number of groups, and larger marginals come with the pairs.
+    """
+    together = math.prod(schema.sizes) <= tau
+    groups: list[Group] = []
+    for name, _ in schema.parties:
+        open_group: Group | None = None
+        for attribute in schema.party_attributes(name):
+            size = min(schema.sizes[attribute], COUNT_BINS)
+            if open_group is not None and together and open_group.size * size <= open_group.size + size:
+                groups.append(Group((*open_group.attributes, attribute), (*open_group.bins, size)))
+                open_group = None
+                continue
+            if open_group is not None:
+                groups.append(open_group)
+            open_group = Group((attribute,), (size,))
+        if open_group is not None:
+            groups.append(open_group)
+    return tuple(groups)

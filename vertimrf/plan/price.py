@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import PlanError
-from ..privacy.events import Event, GaussianEvent, GRREvent, SketchEvent
+from ..privacy.events import CountSketchEvent, Event, GaussianEvent, GRREvent, SketchEvent
 from ..privacy.ledger import Ledger, LedgerEntry
 from ..sketches.parameters import SketchPlan
 from .plan import Plan
@@ -22,7 +23,8 @@ def ledger_of_releases(
 
     Noisy marginals and counts, and rows by randomised response, simply compose. Sketches do not: a plan's hashes are the same
     in every release, so that under one key a record touches one sketch *per release* of each party of the scheduled pair, all
-    with the same level: with one more release of one party 3 sketches a key, of both 4, and each of both three times 6.
+    with the same level: with one more release of one party 3 sketches a key, of both 4, and each of both three times 6. So it is
+    with count sketches: every release of a group is one group more.
 
     Args:
         plan: the plan.
@@ -46,6 +48,8 @@ def ledger_of_releases(
         if isinstance(event, SketchEvent):
             events = _second_sketches(event, answers, one_follow_up) if second else _sketches(plan, event, messages)
             second = True
+        elif isinstance(event, CountSketchEvent):
+            events = [_count_sketches(event, sum(messages[owner] for owner in plan.schedule.parties))]
         elif isinstance(event, GRREvent):
             owners = plan.schedule.parties
             repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])]
@@ -68,6 +72,13 @@ def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Even
     else:
         keys[sum(times[owner] for owner in owners)] += event.keys
     return [replace(event, keys=count, attributes_per_key=touched) for touched, count in sorted(keys.items())]
+
+
+def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
+    """Count sketches of so many groups; too many for their noise count as if buckets and signs were known, which costs more."""
+    if groups <= event.variance:
+        return replace(event, groups=groups)
+    return GaussianEvent(math.sqrt(groups * event.variance), groups, event.repetitions)
 
 
 def _second_sketches(event: SketchEvent, times: Sequence[int], one_follow_up: bool) -> list[Event]:

@@ -26,6 +26,7 @@ __all__ = [
     "crossing_pairs",
     "cut_groups",
     "draft_schedule",
+    "released_sizes",
     "smallest_triples",
     "triple_rule",
 ]
@@ -313,6 +314,26 @@ def cut_groups(
         )
         for group in groups
     )
+
+
+def released_sizes(
+    groups: Sequence[Group],
+    bins: Sequence[Sequence[npt.NDArray[np.int64]]],
+    one_way: Mapping[int, npt.NDArray[np.float64]],
+) -> list[npt.NDArray[np.float64]]:
+    """Records of each value of groups as released one-way counts tell, attributes taken as independent [each shape=(values,)].
+
+    Party and server come to the same figures, to the last bit but one.
+    """
+    out = []
+    for group, maps in zip(groups, bins, strict=True):
+        sizes = np.ones(1)
+        for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
+            held = np.bincount(mapping, weights=np.maximum(one_way[attribute], 0.0), minlength=count)
+            scale = 1.0 if attribute == group.attributes[0] else max(float(held.sum()), 1.0)
+            sizes = np.multiply.outer(sizes, held / scale).ravel()
+        out.append(sizes)
+    return out
 
 
 def choose_keys(bytes_per_key: float, rho: float, records: int, message_bytes: int) -> int:

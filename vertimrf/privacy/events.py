@@ -17,8 +17,10 @@ import numpy.typing as npt
 from scipy import special
 
 from ..errors import PrivacyError
+from .count_sketch import backward_renyi, excess, forward_renyi, ratio_law
 
 __all__ = [
+    "CountSketchEvent",
     "Event",
     "GRREvent",
     "GaussianEvent",
@@ -46,6 +48,8 @@ MOST_PHANTOMS = 10**12
 MOST_SENSITIVITY = 10**9
 MOST_LEVEL = 1 << 16
 MOST_ATTRIBUTES = 10_000
+LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE = 4.0, 1e6
+MOST_BUCKETS = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +230,62 @@ class SketchEvent:
     def renyi(self, orders: Floats) -> Floats:
         log_p, log_ratio = self.atoms
         return self.keys * _renyi(log_p + log_ratio, log_ratio, log_p, orders)
+
+
+@dataclass(frozen=True)
+class CountSketchEvent:
+    """Count sketches of ``groups`` values of every record, all under the same secret buckets and signs, with discrete Gaussian
+    noise; see :mod:`vertimrf.privacy.count_sketch`.
+
+    Attributes:
+        groups: values that a record has, of all parties together.
+        variance: parameter of the noise of each number; at least ``groups``, below which one record alone would show, and 4.
+        buckets: numbers of each value in a repetition.
+        repetitions: independent ones.
+    """
+
+    groups: int
+    variance: float
+    buckets: int
+    repetitions: int
+
+    def __post_init__(self) -> None:
+        _check_whole("a count sketch's number of groups", self.groups, MOST_ATTRIBUTES)
+        _check_whole("a count sketch's number of buckets", self.buckets, MOST_BUCKETS)
+        _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
+        least = max(LEAST_COUNT_VARIANCE, float(self.groups))
+        _check_number("a count sketch's noise variance", self.variance, least, MOST_COUNT_VARIANCE)
+
+    @property
+    def count(self) -> int:
+        return self.repetitions
+
+    @property
+    def rho(self) -> float:
+        return self.repetitions * 0.5 * self.spread**2
+
+    @property
+    def spread(self) -> float:
+        return math.sqrt(excess(self.groups, self.variance) / self.buckets)
+
+    @cached_property
+    def law(self) -> tuple[Floats, Floats, float]:
+        """Likelihood ratios of a repetition, their probabilities without the record, and what those leave out."""
+        return ratio_law(self.groups, self.variance, self.buckets)
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        ratio, mass, lost = self.law
+        loss = np.log(ratio)
+        grids = (connect_the_dots(loss, mass * ratio, step), connect_the_dots(-loss, mass, step))
+        # What is lost is missing from the grid: an infinite loss.
+        added, removed = (LossGrid(g.lowest, g.mass * ((1 - lost) / max(float(g.mass.sum()), 1.0))) for g in grids)
+        return added, removed
+
+    def renyi(self, orders: Floats) -> Floats:
+        forth = forward_renyi(self.groups, self.variance, self.buckets, orders)
+        back = backward_renyi(self.law, self.groups, self.variance, orders)
+        out: Floats = self.repetitions * np.maximum(forth, back)
+        return out
 
 
 @dataclass(frozen=True)
@@ -416,6 +476,7 @@ def _check_number(what: str, value: float, least: float, most: float) -> None:
 
 
 KINDS: Mapping[str, type] = {
+    "count-sketch": CountSketchEvent,
     "gaussian": GaussianEvent,
     "geometric": GeometricEvent,
     "grr": GRREvent,

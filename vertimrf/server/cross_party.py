@@ -16,14 +16,15 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table
 from ..options import RunOptions
 from ..plan.plan import Plan
-from ..plan.schedule import Group, Schedule, crossing_pairs
+from ..plan.schedule import Group, Schedule, crossing_pairs, released_sizes
 from ..plan.schema import Schema
 from ..published.consistency import enforce
 from ..published.randomised_response import count_marginal
 from ..published.reduction import hisrec, unisam
 from ..published.shared_keys_estimate import published_estimates
-from ..sketches.intersections import Side, estimate_pair, predicted_errors
-from ..sketches.parameters import ResponsePlan, SharedKeyPlan, SketchPlan
+from ..sketches.count_intersections import CountedGroup, estimate_cells, predicted_cell_errors
+from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_errors
+from ..sketches.parameters import CountSketchPlan, ResponsePlan, SharedKeyPlan, SketchPlan
 
 __all__ = [
     "Prediction",
@@ -41,8 +42,9 @@ BinMaps = tuple[npt.NDArray[np.int64], ...]
 def cross_party_marginals(
     plan: Plan, messages: Sequence[Message], initial: MarkovRandomField, total: float, options: RunOptions | None = None
 ) -> list[Measurement]:
-    """Measurements of marginals that span parties: all that the plan schedules; without a schedule (shared keys, randomised
-    responses) all cross-party pairs, and the parties' own where they publish no local model.
+    """Measurements of marginals that span parties: all that the plan schedules; of count sketches all pairs of groups, the
+    parties' own included; of shared keys and randomised responses all cross-party pairs, and the parties' own where they
+    publish no local model.
 
     Args:
         plan: the agreed plan.
@@ -64,6 +66,8 @@ def cross_party_marginals(
         case SketchPlan():
             tables = [message.sketches for message in messages]
             return scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options)
+        case CountSketchPlan():
+            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total)
     # Here every attribute is a group of its own, in schema order.
     wanted = crossing_pairs(plan.schema)
     if all(local.units == 0 for local in plan.local):
@@ -117,6 +121,44 @@ def scheduled_marginals(
     return out
 
 
+def _counted_marginals(
+    plan: Plan,
+    sketch: CountSketchPlan,
+    bins: Sequence[BinMaps],
+    messages: Sequence[Message],
+    initial: MarkovRandomField,
+    total: float,
+) -> list[Measurement]:
+    """CarEst of count sketches: a measurement for every two groups."""
+    groups, parties = plan.groups, plan.schedule.parties
+    waiting = [iter(message.sketches) for message in messages]
+    one_way = {m.attributes[0]: m.counts.astype(np.float64) for own in messages for m in own.marginals if len(m.attributes) == 1}
+    counted = [
+        CountedGroup(
+            codes=next(waiting[party]),
+            released=released,
+            sizes=np.maximum(bin_table(initial.marginal(group.attributes), maps, group.bins).ravel(), 0.0),
+            sizes_sigma=np.minimum(_set_errors(plan.schema, messages, group, maps), total),
+        )
+        for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True)
+    ]
+    cells = estimate_cells(sketch, counted)
+    first = np.cumsum([0, *(group.size for group in groups)])
+    out = []
+    for i, j in itertools.combinations(range(len(groups)), 2):
+        block = np.ix_(range(first[i], first[i + 1]), range(first[j], first[j + 1]))
+        measured = outer_measurement(
+            (groups[i].attributes, groups[j].attributes),
+            (tuple(bins[i]), tuple(bins[j])),
+            (groups[i].bins, groups[j].bins),
+            cells.counts[block],
+            cells.errors[block],
+        )
+        names = " × ".join(plan.schema.names[a] for a in measured.attributes)
+        out.append(replace(measured, source=f"{names}, from count sketches"))
+    return out
+
+
 def reduced_marginals(
     crossing: Sequence[Measurement], initial: MarkovRandomField, total: float, options: RunOptions
 ) -> list[Measurement]:
@@ -151,15 +193,24 @@ class Prediction:
 
 
 def predicted_marginals(plan: Plan) -> list[Prediction]:
-    """Predicted errors of a plan's scheduled marginals, from public figures alone: bins equally full, parties independent.
+    """Predicted errors of a plan's scheduled marginals, or of all cross-party pairs of count sketches, from public figures alone:
+    bins equally full, parties independent.
 
     Args:
-        plan: a plan with scheduled pairs; empty for others.
+        plan: a plan with scheduled pairs or count sketches; empty for others.
     """
-    if not isinstance(plan.sketch, SketchPlan):
-        return []
-    out = []
     n = float(plan.expected_records)
+    out = []
+    if isinstance(plan.sketch, CountSketchPlan):
+        for i, j in itertools.combinations(range(len(plan.groups)), 2):
+            if plan.schedule.parties[i] != plan.schedule.parties[j]:
+                left, right = plan.groups[i], plan.groups[j]
+                cells = left.size * right.size
+                sides = np.array([n / left.size]), np.array([n / right.size])
+                error = predicted_cell_errors(plan.sketch, *sides, np.array([[n / cells]]))
+                out.append(Prediction((left.attributes, right.attributes), cells, n / cells, float(error[0, 0])))
+    if not isinstance(plan.sketch, SketchPlan):
+        return out
     for pair in plan.sketch.pairs:
         left, right = plan.groups[pair.left], plan.groups[pair.right]
         error = predicted_errors(plan.sketch, pair.keys, np.array([n / left.size]), np.array([n / right.size]), n)

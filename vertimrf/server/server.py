@@ -22,7 +22,7 @@ from ..options import RunOptions
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from ..privacy.ledger import Ledger
-from ..sketches.parameters import SketchPlan
+from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .cross_party import cross_party_marginals, reduced_marginals, scheduled_marginals
 from .global_graph import combine_graphs
 from .second_round import plan_second_round
@@ -145,7 +145,7 @@ class Server:
             self._options.progress.step("cross-party marginals")
             with clock("CarEst"):
                 crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
-                warnings = check_matches(plan, crossing, total) if isinstance(plan.sketch, SketchPlan) else ()
+                warnings = check_matches(plan, crossing, total) if isinstance(plan.sketch, SketchPlan | CountSketchPlan) else ()
         return FirstRound(
             plan.digest(), tuple(ordered), tuple(local), tuple(crossing), initial, total, warnings, clock.seconds
         )
@@ -269,7 +269,7 @@ def check_matches(plan: Plan, crossing: Sequence[Measurement], total: float) -> 
 
     Args:
         plan: the agreed plan.
-        crossing: unbiased estimates of scheduled pairs, each under keys of its own.
+        crossing: unbiased estimates of scheduled pairs, each under keys of its own, or of count sketches' pairs.
         total: record count.
 
     Raises:
@@ -280,9 +280,13 @@ def check_matches(plan: Plan, crossing: Sequence[Measurement], total: float) -> 
     for m in crossing:
         by_parties.setdefault(tuple(sorted({plan.schema.party_of(a) for a in m.attributes})), []).append(m)
     for parties, measured in by_parties.items():
+        if len(parties) < 2:
+            continue
         precision = [1 / np.square(np.broadcast_to(m.sigma, m.counts.shape)).sum() for m in measured]
         matched = float(np.average([m.counts.sum() for m in measured], weights=precision))
-        if matched + MISMATCH_ERRORS / math.sqrt(sum(precision)) > MOSTLY * total:
+        # Count sketches of all pairs are under the same keys: together they know little more than one of them.
+        known = sum(precision) if isinstance(plan.sketch, SketchPlan) else max(precision)
+        if matched + MISMATCH_ERRORS / math.sqrt(known) > MOSTLY * total:
             continue
         names = " and ".join(plan.party_names[p] for p in parties)
         found = f"Sketches match {max(matched, 0):,.0f} of {total:,.0f} records between {names}"

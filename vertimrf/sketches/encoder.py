@@ -100,7 +100,7 @@ class Encoder:
             PrivacyError: the encoder's result has been taken.
         """
         self._check_unspent()
-        digests, codes = self._checked(digests, codes)
+        digests, codes = checked_records(self._attributes, self._sizes, digests, codes)
         if digests.size and self._state.size:
             self._encode(digests, codes, Silent() if progress is None else progress)
 
@@ -189,33 +189,39 @@ class Encoder:
                 "be published only once, so make a new plan for another release."
             )
 
-    def _checked(
-        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
-        digests, codes = np.asarray(digests), np.asarray(codes)
-        if digests.dtype != np.uint64 or digests.ndim != 1:
+
+def checked_records(
+    attributes: Sequence[int], sizes: Sequence[int], digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+    """A chunk as kernels take it.
+
+    Raises:
+        TableError: arrays of other shapes or dtypes, or a code outside its attribute's domain.
+    """
+    digests, codes = np.asarray(digests), np.asarray(codes)
+    if digests.dtype != np.uint64 or digests.ndim != 1:
+        raise TableError(
+            f"Record digests must be one row of uint64, not {digests.ndim}-dimensional {digests.dtype}; "
+            "make them from ids with vertimrf.encode.record_digests."
+        )
+    if codes.ndim != 2 or codes.dtype.kind not in "iu":
+        raise TableError(
+            f"Codes must be a two-dimensional integer array, one row per attribute, not {codes.ndim}-dimensional "
+            f"{codes.dtype}; encode the table against its schema first."
+        )
+    if codes.shape != (len(sizes), digests.size):
+        raise TableError(
+            f"Codes have shape {codes.shape}, but {len(sizes)} attributes and {digests.size} digests ask for "
+            f"{(len(sizes), digests.size)}: one row per attribute, one column per record."
+        )
+    for attribute, size, row in zip(attributes, sizes, codes, strict=True):
+        if row.size and not 0 <= int(row.min()) <= int(row.max()) < size:
+            bad = int(np.flatnonzero((row < 0) | (row >= size))[0])
             raise TableError(
-                f"Record digests must be one row of uint64, not {digests.ndim}-dimensional {digests.dtype}; "
-                "make them from ids with vertimrf.encode.record_digests."
+                f"Attribute {attribute} holds code {int(row[bad])} in record {bad} of the chunk, outside its "
+                f"domain 0..{size - 1}; correct the record, or widen the domain in the schema and plan again."
             )
-        if codes.ndim != 2 or codes.dtype.kind not in "iu":
-            raise TableError(
-                f"Codes must be a two-dimensional integer array, one row per attribute, not {codes.ndim}-dimensional "
-                f"{codes.dtype}; encode the table against its schema first."
-            )
-        if codes.shape != (len(self._sizes), digests.size):
-            raise TableError(
-                f"Codes have shape {codes.shape}, but {len(self._sizes)} attributes and {digests.size} digests ask for "
-                f"{(len(self._sizes), digests.size)}: one row per attribute, one column per record."
-            )
-        for attribute, size, row in zip(self._attributes, self._sizes, codes, strict=True):
-            if row.size and not 0 <= int(row.min()) <= int(row.max()) < size:
-                bad = int(np.flatnonzero((row < 0) | (row >= size))[0])
-                raise TableError(
-                    f"Attribute {attribute} holds code {int(row[bad])} in record {bad} of the chunk, outside its "
-                    f"domain 0..{size - 1}; correct the record, or widen the domain in the schema and plan again."
-                )
-        return np.require(digests, None, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
+    return np.require(digests, None, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
 
 
 class SketchEncoder(Encoder):

@@ -14,7 +14,7 @@ from ..kernels.jit import threads
 from ..model.measurement import Measurement
 from .parameters import SketchPlan
 
-__all__ = ["Side", "estimate_pair", "predicted_errors"]
+__all__ = ["Side", "estimate_pair", "outer_measurement", "predicted_errors"]
 
 # Keys times cells that are worth a thread of their own: a millisecond or two. Waking a thread on a busy machine takes longer.
 THREAD_WORK = 1 << 21
@@ -110,23 +110,33 @@ def estimate_pair(
         )
     # A cell without information (no keys) says nothing: an error of the size of the table keeps its weight at zero.
     errors = np.where(np.isfinite(errors), errors, max(total, 1.0) * 1e3)
-    return _measurement(left, right, counts, errors, "sketches")
+    sides = (left.attributes, right.attributes), (left.bins, right.bins), (left.shape, right.shape)
+    return outer_measurement(*sides, counts, errors)
 
 
-def _measurement(
-    left: Side, right: Side, counts: npt.NDArray[np.float64], errors: npt.NDArray[np.float64], source: str
+def outer_measurement(
+    attributes: tuple[tuple[int, ...], tuple[int, ...]],
+    bins: tuple[tuple[npt.NDArray[np.int64], ...], tuple[npt.NDArray[np.int64], ...]],
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    counts: npt.NDArray[np.float64],
+    errors: npt.NDArray[np.float64],
 ) -> Measurement:
-    """Counts of tuples of values [shape=(left values, right values)], one axis per attribute and in schema order."""
-    attributes = left.attributes + right.attributes
-    bins = left.bins + right.bins
-    order = sorted(range(len(attributes)), key=attributes.__getitem__)
-    shape = left.shape + right.shape
+    """Two sides' tuples of values as one measurement, one axis per attribute and in schema order.
+
+    Args:
+        attributes, bins, shapes: of either side, as in :class:`Side`.
+        counts, errors: of tuples of values [shape=(left values, right values)].
+    """
+    both = attributes[0] + attributes[1]
+    maps = bins[0] + bins[1]
+    order = sorted(range(len(both)), key=both.__getitem__)
+    shape = shapes[0] + shapes[1]
     return Measurement(
-        attributes=tuple(attributes[i] for i in order),
-        bins=tuple(bins[i] for i in order),
+        attributes=tuple(both[i] for i in order),
+        bins=tuple(maps[i] for i in order),
         counts=np.ascontiguousarray(counts.reshape(shape).transpose(order)),
         sigma=np.ascontiguousarray(errors.reshape(shape).transpose(order)),
-        source=source,
+        source="sketches",
     )
 
 

@@ -1,6 +1,7 @@
-"""Public parameters of what parties release about values across parties: scheduled pairs, shared keys, randomised responses.
+"""Public parameters of what parties release about values across parties: scheduled pairs, count sketches, shared keys,
+randomised responses.
 
-The three kinds speak for themselves: what they cost, which tables they publish, and why they may not be private. Only the party
+The kinds speak for themselves: what they cost, which tables they publish, and why they may not be private. Only the party
 that encodes and the server that estimates need to tell them apart.
 """
 
@@ -12,13 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from ..errors import PlanError
+from ..errors import PlanError, PrivacyError
+from ..files.bits import packed_size
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import GRREvent, SketchEvent
+from ..privacy.events import CountSketchEvent, GRREvent, SketchEvent
 from ..privacy.ledger import LedgerEntry
 from .claims import claimed_phantoms
 
 __all__ = [
+    "CountSketchPlan",
     "CrossPartyRelease",
     "ResponsePlan",
     "ScheduledPair",
@@ -32,6 +35,8 @@ __all__ = [
 HIGHEST_CEILING = 40
 MOST_KEYS = 1 << 31
 MOST_VALUES = 1 << 16
+MOST_REPETITIONS = 1 << 24
+BUCKETS = tuple(1 << power for power in range(1, 16))
 
 
 class CrossPartyRelease(ABC):
@@ -43,6 +48,7 @@ class CrossPartyRelease(ABC):
         claimed_share: part of (epsilon, delta) that is a mere claim for this release; what else is released is held to the rest.
         reasons: why a run with it is not private, whatever the ledger's target says.
         floor: lowest level that a table holds.
+        bits: of every number of a table in a message.
     """
 
     encoder: ClassVar[str]
@@ -50,6 +56,7 @@ class CrossPartyRelease(ABC):
     claimed_share: ClassVar[float] = 0.0
     reasons: ClassVar[tuple[str, ...]] = ()
     floor: int
+    bits: int
     second_keys: int = 0
 
     @abstractmethod
@@ -127,6 +134,7 @@ class SketchPlan(CrossPartyRelease):
     pairs: tuple[ScheduledPair, ...]
     second_keys: int = 0
     encoder = "scheduled-pairs"
+    bits = 4
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
@@ -200,6 +208,86 @@ class SketchPlan(CrossPartyRelease):
 
 
 @dataclass(frozen=True)
+class CountSketchPlan(CrossPartyRelease):
+    """Public parameters of the count sketches: every value of every group has a table of repetitions x buckets numbers, all
+    under the same secret buckets and signs.
+
+    Attributes:
+        repetitions, buckets: of the hash; buckets are a power of two, so that all are equally likely.
+        variance: parameter of the discrete Gaussian noise of every number.
+        bits: of every number as published.
+        sizes: number of values of every group, of all parties.
+
+    Raises:
+        PlanError: parameters that no sketch can have.
+    """
+
+    repetitions: int
+    buckets: int
+    variance: float
+    bits: int
+    sizes: tuple[int, ...]
+    encoder = "count-sketch"
+    floor = 0
+
+    def __post_init__(self) -> None:
+        whole = (self.repetitions, self.buckets, self.bits, *self.sizes)
+        if not all(isinstance(number, int) and not isinstance(number, bool) for number in whole):
+            raise PlanError("A count sketch's repetitions, buckets, bits and sizes are whole numbers.")
+        if not 1 <= self.repetitions <= MOST_REPETITIONS:
+            raise PlanError(f"Count sketches take 1 to {MOST_REPETITIONS:,} repetitions, not {self.repetitions}.")
+        if self.buckets not in BUCKETS:
+            raise PlanError(f"Count sketches take a power of two of buckets, 2 to {BUCKETS[-1]:,}, not {self.buckets}.")
+        if not 1 <= self.bits <= 4:
+            raise PlanError(f"Count sketches publish 1 to 4 bits of a number, not {self.bits}.")
+        if not self.sizes:
+            raise PlanError("A count sketch needs at least one group.")
+        for group, size in enumerate(self.sizes):
+            _check_size(f"Group {group}", size)
+        try:
+            _ = self.event
+        except PrivacyError as error:
+            raise PlanError(f"These count sketches have no price: {error}") from None
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of every value (t)."""
+        return self.repetitions * self.buckets
+
+    @property
+    def event(self) -> CountSketchEvent:
+        """The privacy event of all sketches: a record has a value in every group."""
+        return CountSketchEvent(len(self.sizes), self.variance, self.buckets, self.repetitions)
+
+    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+        """See :class:`CrossPartyRelease`."""
+        noise = f"discrete Gaussian of variance {self.variance:.2f} in each, {self.bits} bits published"
+        released = (
+            f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
+        )
+        return [LedgerEntry(self.event, "all parties", released, noise)]
+
+    def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
+        """See :class:`CrossPartyRelease`; a table per group."""
+        return [(self.sizes[group], self.numbers) for group in groups]
+
+    def highest(self, groups: Sequence[int]) -> list[int]:
+        """See :class:`CrossPartyRelease`."""
+        return [(1 << self.bits) - 1] * len(groups)
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """See :class:`CrossPartyRelease`."""
+        _check_sizes(self.sizes, sizes)
+
+    def summary(self) -> str:
+        """See :class:`CrossPartyRelease`."""
+        return (
+            f"count sketches: {len(self.sizes)} attribute groups, {self.numbers:,} numbers a value ({self.repetitions:,} "
+            f"repetitions of {self.buckets:,} buckets), noise variance {self.variance:.1f}, {self.bits} bits each."
+        )
+
+
+@dataclass(frozen=True)
 class SharedKeyPlan(CrossPartyRelease):
     """Public parameters of the published encoder's sketches.
 
@@ -218,6 +306,7 @@ class SharedKeyPlan(CrossPartyRelease):
     keys: int
     sizes: tuple[int, ...]
     encoder = "published"
+    bits = 4
     claimed_share = 0.5
     reasons = ("claim as published, which does not hold: sketches under shared keys give complete records away",)
 
@@ -306,6 +395,7 @@ class ResponsePlan(CrossPartyRelease):
     epsilon: float
     sizes: tuple[int, ...]
     encoder = "grr"
+    bits = 4
     publishes_rows = True
     floor = 0
 
@@ -358,12 +448,14 @@ class ResponsePlan(CrossPartyRelease):
         return f"every row by randomised response, epsilon {self.epsilon:.4f} an attribute."
 
 
-def packed_bytes(shapes: Sequence[tuple[int, int]]) -> int:
-    """Bytes of tables of some shapes in a message (two levels to a byte)."""
-    return sum((values * keys + 1) // 2 for values, keys in shapes)
+def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
+    """Bytes of tables of some shapes in a message, each number of so many bits."""
+    return sum(packed_size(values * keys, bits) for values, keys in shapes)
 
 
-KINDS: Mapping[str, type[CrossPartyRelease]] = {kind.encoder: kind for kind in (SketchPlan, SharedKeyPlan, ResponsePlan)}
+KINDS: Mapping[str, type[CrossPartyRelease]] = {
+    kind.encoder: kind for kind in (SketchPlan, CountSketchPlan, SharedKeyPlan, ResponsePlan)
+}
 
 
 def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:

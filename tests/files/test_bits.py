@@ -1,0 +1,26 @@
+"""Packing: against the bits written out one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vertimrf.files.bits import pack_bits, packed_size, unpack_bits
+
+
+@given(bits=st.integers(1, 4), numbers=st.lists(st.integers(0, 15), max_size=40))
+def test_there_and_back(bits, numbers):
+    held = np.array([x % (1 << bits) for x in numbers], np.uint8)
+    packed = pack_bits(held, bits)
+    assert packed.shape == (packed_size(held.size, bits),)
+    written = sum(int(x) << (bits * i) for i, x in enumerate(held))
+    assert packed.tobytes() == written.to_bytes(packed.size, "little")
+    np.testing.assert_array_equal(unpack_bits(packed, held.size, bits), held)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4])
+def test_tables_are_packed_row_after_row(bits):
+    table = np.random.default_rng(0).integers(0, 1 << bits, (5, 9)).astype(np.uint8)
+    np.testing.assert_array_equal(pack_bits(table, bits), pack_bits(table.ravel(), bits))

@@ -1,0 +1,178 @@
+"""Count sketch kernels: against slow oracles, exact laws, and the algebra of sums."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import siphash
+from scipy import stats
+
+from vertimrf.kernels.count_sketch import (
+    UNSETTLED,
+    add_noise,
+    add_records,
+    cross_products,
+    noise_table,
+    quantise,
+    settle_noise,
+    words_needed,
+)
+from vertimrf.kernels.jit import threads
+
+KEY = (np.uint64(3), np.uint64(1 << 60))
+
+
+def table(n, sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    digests = rng.integers(0, 2**64, n, dtype=np.uint64)
+    return digests, np.array([rng.integers(0, size, n) for size in sizes], np.uint16).reshape(len(sizes), n)
+
+
+def first_rows(sizes):
+    return np.cumsum([0, *sizes])[:-1]
+
+
+def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=None):
+    if state is None:
+        state = np.zeros((repetitions, sum(sizes), 1 << log_buckets), np.int32)
+    add_records(*KEY, digests, codes, first_rows(sizes), log_buckets, np.int32(direction), state)
+    return state
+
+
+@pytest.mark.parametrize(("log_buckets", "repetitions"), [(1, 40), (4, 13), (10, 6), (11, 5), (15, 5)])
+def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions):
+    sizes = (3, 5)
+    digests, codes = table(200, sizes)
+    words, per_word = words_needed(repetitions, log_buckets)
+    expected = np.zeros((repetitions, sum(sizes), 1 << log_buckets), np.int32)
+    for i, digest in enumerate(digests):
+        for j in range(repetitions):
+            assert j // per_word < words
+            message = int(digest).to_bytes(8, "little") + (j // per_word).to_bytes(4, "little") + bytes(3)
+            word = siphash(np.array(KEY, "<u8").tobytes(), message)
+            slot = word >> (j % per_word * (log_buckets + 1))
+            bucket, sign = slot % (1 << log_buckets), 1 - 2 * (slot >> log_buckets & 1)
+            for g, first in enumerate(first_rows(sizes)):
+                expected[j, first + codes[g, i], bucket] += sign
+    np.testing.assert_array_equal(sketch(digests, codes, sizes, log_buckets, repetitions), expected)
+
+
+@given(
+    cut=st.integers(0, 60),
+    seed=st.integers(0, 100),
+    log_buckets=st.integers(1, 6),
+    repetitions=st.integers(1, 12),
+    workers=st.integers(1, 2),
+)
+@settings(max_examples=40, deadline=None)
+def test_parts_add_up_and_can_be_taken_out(cut, seed, log_buckets, repetitions, workers):
+    sizes = (2, 4, 1)
+    digests, codes = table(60, sizes, seed)
+    parts = [(digests[rows], np.ascontiguousarray(codes[:, rows])) for rows in (slice(0, cut), slice(cut, None))]
+    with threads(workers):
+        whole = sketch(digests, codes, sizes, log_buckets, repetitions)
+        one, other = (sketch(*part, sizes, log_buckets, repetitions) for part in parts)
+        np.testing.assert_array_equal(whole, one + other)
+        np.testing.assert_array_equal(sketch(*parts[1], sizes, log_buckets, repetitions, -1, whole.copy()), one)
+    order = np.random.default_rng(seed).permutation(60)
+    shuffled = sketch(digests[order], np.ascontiguousarray(codes[:, order]), sizes, log_buckets, repetitions)
+    np.testing.assert_array_equal(shuffled, whole)
+
+
+def test_buckets_and_signs_are_uniform_and_independent_from_one_repetition_to_the_next():
+    log_buckets, repetitions, n = 3, 32, 40_000
+    digests = np.arange(n, dtype=np.uint64)
+    codes = np.zeros((1, n), np.uint16)
+    both = np.zeros((repetitions, 16))
+    for i in range(0, n, 400):
+        # One record at a time shows its bucket and sign.
+        state = sketch(digests[i : i + 1], codes[:, i : i + 1].copy(), (1,), log_buckets, repetitions)
+        assert (np.abs(state).sum(axis=(1, 2)) == 1).all()
+        bucket = np.abs(state[:, 0]).argmax(axis=1)
+        both[np.arange(repetitions), 2 * bucket + (state[:, 0].sum(axis=1) > 0)] += 1
+    assert stats.chisquare(both.sum(axis=0)).pvalue > 1e-4
+    # Sums over all records have the variance of independent signs, in every repetition, and no correlation.
+    state = sketch(digests, codes, (1,), log_buckets, repetitions)[:, 0] / math.sqrt(n / 8)
+    assert abs((state**2).mean() - 1) < 5 * math.sqrt(2 / state.size)
+    correlation = np.corrcoef(state)[np.triu_indices(repetitions, 1)]
+    assert np.abs(correlation).max() < 5 / math.sqrt(8)
+
+
+@pytest.mark.parametrize("variance", [4.0, 22.5, 900.0])
+def test_noise_has_the_exact_law(variance):
+    noise = noise_table(variance)
+    values = np.arange(noise.lowest, -noise.lowest + 1, 2)
+    weights = np.exp(-(values**2.0) / (8 * variance))
+    weights /= weights.sum()
+    # The thresholds' law, as exact fractions of 2^-144.
+    exact = [int(f) << 128 | int(h) << 64 | int(lo) for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)]
+    edges = [0, *exact, 1 << 144]
+    law = np.array([(b - a) / 2**144 for a, b in itertools.pairwise(edges)])
+    np.testing.assert_allclose(law, weights, rtol=1e-9, atol=1e-43)
+    # Draws from all first words, settled or not, follow it.
+    draws = 1 << 20
+    rng = np.random.default_rng(1)
+    counters, words = np.zeros(draws, np.int32), rng.integers(0, 1 << 16, draws).astype(np.uint16)
+    unsettled = np.empty(draws, np.int64)
+    count = add_noise(counters, words, noise.settled, unsettled)
+    assert 0 < count < draws // 20
+    assert (noise.settled[words[unsettled[:count]]] == UNSETTLED).all()
+    more = rng.integers(0, 2**64, (count, 2), dtype=np.uint64)
+    settle_noise(counters, words, unsettled[:count], more, *noise[1:])
+    assert (counters % 2 == 1).all()
+    common = weights * draws > 20
+    seen = np.array([(counters == v).sum() for v in values[common]])
+    rest = draws - seen.sum()
+    expected = weights[common] * draws
+    assert stats.chisquare([*seen, rest + 20], [*expected, draws - expected.sum() + 20]).pvalue > 1e-4
+
+
+def test_the_words_of_unsettled_draws_decide_as_the_thresholds_say():
+    noise = noise_table(4.0)
+    thresholds = [int(f) << 128 | int(h) << 64 | int(lo) for f, h, lo in zip(noise.first, noise.high, noise.low, strict=True)]
+    for threshold in thresholds[10:-10]:
+        for word in (threshold - 1, threshold):
+            counters, words = np.array([7], np.int32), np.array([word >> 128], np.uint16)
+            # The threshold in the middle is where its own first word begins: the word below settles itself.
+            unsettled = np.empty(1, np.int64)
+            count = add_noise(counters, words, noise.settled, unsettled)
+            assert count == 1 or threshold == 1 << 143
+            more = np.array([[word >> 64 & (2**64 - 1), word & (2**64 - 1)]], np.uint64)
+            settle_noise(counters, words, unsettled[:count], more, *noise[1:])
+            assert counters[0] == 14 + noise.lowest + 2 * sum(word >= t for t in thresholds)
+
+
+@pytest.mark.parametrize("variance", [0.5, 1e7, math.nan])
+def test_variances_that_cannot_be_drawn_are_refused(variance):
+    with pytest.raises(ValueError, match="variance from 1"):
+        noise_table(variance)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4])
+def test_codes_are_steps_from_zero_and_symmetric(bits):
+    rng = np.random.default_rng(2)
+    doubled = (2 * rng.integers(-60, 60, (3, 2, 8)) + 1).astype(np.int32)
+    doubled[0, 0, :2] = 2**30 - 1, -(2**30) + 1
+    steps = np.array([1.303, 6.127])
+    out, mirrored = np.empty((2, 2, 24), np.uint8)
+    quantise(doubled, steps, bits, out)
+    quantise(-doubled, steps, bits, mirrored)
+    half = 1 << (bits - 1)
+    expected = np.clip(np.floor(doubled / 2 / steps[:, None]), -half, half - 1) + half
+    np.testing.assert_array_equal(out, expected.transpose(1, 0, 2).reshape(2, 24))
+    np.testing.assert_array_equal(out + mirrored, np.full((2, 24), 2 * half - 1))
+
+
+@pytest.mark.parametrize(("values", "columns"), [(1, 1), (4, 77), (7, 2048), (10, 3 * 2048 + 5)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_products_are_exact(values, columns, workers):
+    codes = np.random.default_rng(3).integers(0, 16, (values, columns)).astype(np.uint8)
+    codes[0] = 15
+    odd = 2 * codes.astype(np.int64) - 15
+    with threads(workers):
+        np.testing.assert_array_equal(cross_products(codes, 4), (odd @ odd.T) / columns)

@@ -1,0 +1,208 @@
+"""Plans with count sketches: within the target and the messages, from public figures alone; and whole runs with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from vertimrf.cli import main
+from vertimrf.errors import MessageError, PlanError
+from vertimrf.message import Message
+from vertimrf.options import RunOptions
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP, make_plan
+from vertimrf.plan.price import ledger_of_releases
+from vertimrf.plan.schedule import Group, released_sizes
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.privacy.accountant import epsilon as composed_epsilon
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
+from vertimrf.server.cross_party import predicted_marginals
+from vertimrf.server.server import Server
+from vertimrf.sketches.parameters import CountSketchPlan
+from vertimrf.trial import open_tables, synthesize
+
+ROWS = 20_000
+
+
+def schema_of(left, right):
+    sizes = (*left, *right)
+    attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=size) for i, size in enumerate(sizes))
+    names = tuple(a.name for a in attributes)
+    return Schema(attributes=attributes, parties=(("one", names[: len(left)]), ("two", names[len(left) :])))
+
+
+def plan_of(left=(4, 3), right=(4, 2), **changes):
+    settings = {"epsilon": 1.0, "expected_records": ROWS, "nonce": "test", "encoder": "count-sketch"} | changes
+    return make_plan(schema_of(left, right), **settings)
+
+
+@pytest.mark.parametrize("message_bytes", [3_000, 100_000, 4_000_000])
+@pytest.mark.parametrize("epsilon", [0.1, 0.8, 5.0])
+def test_plans_keep_the_target_and_the_message_budget(message_bytes, epsilon):
+    plan = plan_of((16, 7, 9), (41, 2), message_bytes=message_bytes, epsilon=epsilon, tau=1000)
+    assert isinstance(plan.sketch, CountSketchPlan)
+    assert 0.9 * epsilon < plan.ledger().epsilon <= epsilon
+    assert plan.ledger().private
+    assert max(plan.message_size(party) for party in (0, 1)) <= message_bytes
+    # The price of a record is near its limit.
+    assert plan.sketch.variance >= 0.6 * VARIANCE_PER_GROUP * len(plan.groups)
+    assert Plan.from_json(plan.to_json()).sketch == plan.sketch
+
+
+def test_fewer_bits_where_messages_are_the_limit():
+    bits = [plan_of((16, 7, 9), (41, 2), tau=1000, message_bytes=size).sketch.bits for size in (10_000, 200_000, 20_000_000)]
+    assert bits == sorted(bits)
+    assert bits[0] < bits[-1]
+
+
+def test_small_attributes_go_together_where_one_clique_holds_all():
+    pairs = [group.attributes for group in plan_of((2, 2, 2, 2), (2, 2, 2)).groups]
+    assert pairs == [(0, 1), (2, 3), (4, 5), (6,)]
+    assert [group.attributes for group in plan_of((2, 2, 2, 2), (2, 2, 2), tau=100).groups] == [(a,) for a in range(7)]
+    # Wide domains are cut.
+    assert plan_of((5000, 3), (4,), tau=1000).groups[0].bins == (COUNT_BINS,)
+
+
+def test_predictions_cover_all_cross_party_pairs_and_shrink_with_messages():
+    small, large = (predicted_marginals(plan_of(tau=50, message_bytes=size)) for size in (20_000, 2_000_000))
+    assert [p.attributes for p in small] == [((0,), (2,)), ((0,), (3,)), ((1,), (2,)), ((1,), (3,))]
+    assert all(a.error > b.error > 0 for a, b in zip(small, large, strict=True))
+
+
+def test_an_edited_plan_is_refused():
+    data = plan_of().to_json()
+    for change in ({"variance": data["sketch"]["variance"] / 2}, {"repetitions": 2 * data["sketch"]["repetitions"]}):
+        with pytest.raises(PlanError, match="more than its target"):
+            Plan.from_json(data | {"sketch": data["sketch"] | change})
+    with pytest.raises(PlanError, match="do not fit its groups"):
+        Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2]}})
+    with pytest.raises(PlanError, match="two only with scheduled pairs"):
+        plan_of(rounds=2)
+
+
+def test_a_second_release_is_priced_as_so_many_groups_more():
+    plan = plan_of(tau=50)
+    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+
+    def sketches(*messages):
+        return ledger_of_releases(plan, messages).entries[-1].event
+
+    assert sketches(1, 1) == event
+    assert sketches(2, 1) == replace(event, groups=6)
+    assert sketches(2, 2) == replace(event, groups=8)
+    many = sketches(20, 20)
+    assert many == GaussianEvent((80 * event.variance) ** 0.5, 80, event.repetitions)
+    costs = [ledger_of_releases(plan, messages).epsilon for messages in ((1, 1), (2, 1), (2, 2), (20, 20))]
+    assert costs == sorted(costs)
+    assert costs[1] > 1.2 * costs[0]
+    # Where both can be had, known buckets and signs cost more.
+    known = GaussianEvent((8 * event.variance) ** 0.5, 8, event.repetitions)
+    assert composed_epsilon([known], 1e-5).epsilon > composed_epsilon([sketches(2, 2)], 1e-5).epsilon
+
+
+def test_released_sizes_are_products_of_bins():
+    maps = (np.array([0, 0, 1]), np.array([0, 1]))
+    one_way = {3: np.array([10.0, 20.0, 70.0]), 5: np.array([-5.0, 40.0])}
+    alone, both = released_sizes([Group((3,), (2,)), Group((3, 5), (2, 2))], [maps[:1], maps], one_way)
+    np.testing.assert_allclose(alone, [30, 70])
+    np.testing.assert_allclose(both, [0, 30, 0, 70])
+
+
+def tables(rows=ROWS, seed=0):
+    """Two parties whose first attributes are nearly the same variable; the second ones are independent."""
+    rng = np.random.default_rng(seed)
+    ids = [f"person-{i}" for i in range(rows)]
+    a = rng.integers(0, 4, rows)
+    x = np.where(rng.random(rows) < 0.85, a, rng.integers(0, 4, rows))
+    left = pd.DataFrame({"id": ids, "a0": a, "a1": rng.integers(0, 3, rows)})
+    right = pd.DataFrame({"id": ids, "a2": x, "a3": rng.integers(0, 2, rows)}).sample(frac=1.0, random_state=1)
+    return left, right
+
+
+@pytest.mark.parametrize("tau", [500_000, 40])
+def test_a_whole_run_keeps_cross_party_correlation(tau):
+    trial = synthesize(
+        tables(), "id", 1.0, schema=schema_of((4, 3), (4, 2)), expected_records=ROWS, encoder="count-sketch", tau=tau,
+        message_bytes=200_000, options=RunOptions(seed=0),
+    )  # fmt: skip
+    assert trial.ledger.private
+    assert trial.ledger.epsilon <= 1.0
+    codes = trial.result.codes
+    assert 0.8 < (codes[0] == codes[2]).mean() < 0.96
+    assert abs((codes[1] == codes[3]).mean() - 1 / 3) < 0.05
+    assert max(trial.message_bytes.values()) < 200_000 + 50_000
+
+
+@pytest.fixture(scope="module")
+def run():
+    plan = plan_of(keys=1 << 13)
+    parts = open_tables(tables(), "id", plan.schema)[1]
+    secret = Secret.new()
+    return plan, parts, [Party(plan, name, secret).run(table) for name, table in zip(("one", "two"), parts, strict=True)]
+
+
+def test_messages_survive_their_bytes_and_their_numbers_are_packed(run):
+    plan, _, messages = run
+    for message in messages:
+        data = message.to_bytes(plan)
+        back = Message.from_bytes(data, plan)
+        for one, other in zip(message.sketches, back.sketches, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert len(data) < plan.message_size(message.party) + 20_000
+
+
+@pytest.mark.parametrize("change", [{"bits": 2}, {"repetitions": 1}, {"buckets": 2}])
+def test_messages_of_other_parameters_are_refused(run, change):
+    plan, _, messages = run
+    other = replace(plan, sketch=replace(plan.sketch, **change))
+    with pytest.raises(MessageError, match="another plan"):
+        Message.from_bytes(messages[0].to_bytes(plan), other)
+    # And so they are where the digest is forged.
+    forged = replace(messages[0], plan_digest=other.digest())
+    with pytest.raises(MessageError, match="sketch0 has shape"):
+        Message.from_bytes(forged.to_bytes(plan), other)
+
+
+def test_parties_with_different_secrets_are_told(run):
+    plan, parts, messages = run
+    stranger = Party(plan, "two", Secret.new()).run(parts[1])
+    with pytest.raises(MessageError, match="different secrets"):
+        Server(plan).read([messages[0], stranger])
+    assert Server(plan).read(messages).warnings == ()
+
+
+def test_records_that_match_in_part_are_told(run):
+    plan, parts, _ = run
+    secret = Secret.new()
+    strangers = parts[1].digests.copy()
+    strangers[: ROWS // 4] = np.random.default_rng(0).integers(0, 2**64, ROWS // 4, dtype=np.uint64)
+    mine = Party(plan, "one", secret).run(parts[0])
+    theirs = Party(plan, "two", secret).run(replace(parts[1], digests=strangers))
+    (warning,) = Server(plan).read([mine, theirs]).warnings
+    assert "have no counterpart" in warning
+
+
+def test_commands_take_the_encoder_and_the_budget(tmp_path):
+    schema_of((4, 3), (4, 2)).save(tmp_path / "schema.json")
+    arguments = f"plan --schema {tmp_path}/schema.json --epsilon 1 --expected-records 20000 --out {tmp_path}/plan.json --tau 50"
+    outcome = CliRunner().invoke(main, [*arguments.split(), *["--encoder", "count-sketch", "--message-mb", "0.05"]])
+    assert outcome.exit_code == 0, outcome.output
+    assert "count sketches: 4 attribute groups" in outcome.output
+    assert "Predicted standard error" in outcome.output
+    assert Plan.load(tmp_path / "plan.json").message_bytes == 50_000
+    for name, table in zip(("left", "right"), tables(2000), strict=True):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    arguments = f"synthesize {tmp_path}/left.csv {tmp_path}/right.csv --id id --schema {tmp_path}/schema.json --epsilon 1"
+    more = f"--encoder count-sketch --out {tmp_path}/out.csv --message-mb".split()
+    outcome = CliRunner().invoke(main, [*arguments.split(), *more, "0.05"])
+    assert outcome.exit_code == 0, outcome.output
+    assert "count sketches of 2 attribute groups" in outcome.output or "count sketches of 4 attribute groups" in outcome.output
+    refused = CliRunner().invoke(main, [*arguments.split(), *more, "0"])
+    assert refused.exit_code == 2
+    assert "--message-mb must be" in refused.output

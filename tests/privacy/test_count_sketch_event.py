@@ -1,0 +1,147 @@
+"""The count sketch's event: against enumeration, exact moments, simulation, and figures computed elsewhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import PrivacyError
+from vertimrf.privacy.accountant import by_pld, by_renyi, delta
+from vertimrf.privacy.count_sketch import excess, forward_renyi, ratio_law
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, event_from_json, event_to_json
+
+
+def half_integer_gaussian(variance):
+    """Values and probabilities, written down as they stand."""
+    values = np.arange(-math.ceil(12 * math.sqrt(variance)) + 0.5, math.ceil(12 * math.sqrt(variance)))
+    weights = np.exp(-(values**2) / (2 * variance))
+    return values, weights / weights.sum()
+
+
+@pytest.mark.parametrize(
+    ("event", "at", "low", "high"),
+    [
+        (CountSketchEvent(15, 22.5, 1508, 172), 1 / 45_222, 0.5436, 0.546),
+        # The limit of many repetitions below, and a published figure rounded up above.
+        (CountSketchEvent(16, 24.0, 1795, 145), 1 / 989_818, 0.5532, 0.5585),
+        (CountSketchEvent(8, 12.0, 1400, 190), 1 / 21_574, 0.5628, 0.5673),
+        (CountSketchEvent(15, 22.5, 150, 17), 1 / 45_222, 0.5417, 0.5640),
+    ],
+)
+def test_epsilon_of_known_parameters(event, at, low, high):
+    (found,) = by_pld([event], at)
+    assert low < found < high
+    # Rényi divergences come from moments, apart from the grid, and are looser.
+    (renyi,) = by_renyi([event], at)
+    assert found < renyi < 1.3 * found
+
+
+@pytest.mark.parametrize(("groups", "variance", "buckets"), [(15, 22.5, 1508), (2, 4.0, 16), (3, 9.0, 4), (16, 24.0, 2048)])
+def test_the_law_has_the_exact_moments_and_never_smaller_ones(groups, variance, buckets):
+    ratio, mass, lost = ratio_law(groups, variance, buckets)
+    assert mass.sum() == pytest.approx(1, abs=1e-10)
+    assert (mass * ratio).sum() == pytest.approx(1, abs=1e-10)
+    assert lost < 1e-9
+    variation = (mass * (ratio - 1) ** 2).sum() * buckets / excess(groups, variance)
+    assert 1 <= variation < 1 + 2e-4
+    for order in (2, 3, 5):
+        exact = forward_renyi(groups, variance, buckets, np.array([float(order)]))[0]
+        assert exact * (1 - 1e-6) < math.log((mass * ratio**order).sum()) / (order - 1) < exact * (1 + 4e-4)
+
+
+def test_moments_by_enumeration_of_all_noises():
+    """Two groups, two buckets: every combination of four noises."""
+    variance = 4.0
+    values, p = half_integer_gaussian(variance)
+    sums = np.arange(2 * values[0], 2 * values[-1] + 1)
+    law = np.convolve(p, p)
+    ratio = math.exp(-2 / (2 * variance)) * np.cosh(sums / variance)
+    both = 0.5 * (ratio[:, None] + ratio)
+    for order in (2.0, 3.0, 4.0):
+        enumerated = math.log((law[:, None] * law * both**order).sum()) / (order - 1)
+        assert forward_renyi(2, variance, 2, np.array([order]))[0] == pytest.approx(enumerated, rel=1e-9)
+    # In between, never below.
+    between = math.log((law[:, None] * law * both**2.5).sum()) / 1.5
+    assert forward_renyi(2, variance, 2, np.array([2.5]))[0] >= between
+
+
+def test_the_likelihood_ratio_is_that_of_the_two_laws():
+    """P and Q of one bucket and two groups, point by point: noise on the half-integers, the same sign added to both."""
+    variance = 5.0
+    values, p = half_integer_gaussian(variance)
+    inner = slice(1, -1)
+    without = np.outer(p, p)[inner, inner]
+    plus, minus = np.outer(p[:-2], p[:-2]), np.outer(p[2:], p[2:])
+    sums = np.add.outer(values, values)[inner, inner]
+    formula = math.exp(-2 / (2 * variance)) * np.cosh(sums / variance)
+    np.testing.assert_allclose(0.5 * (plus + minus) / without, formula, rtol=1e-9)
+
+
+def test_delta_by_simulation():
+    """Losses of whole releases, drawn from both laws: delta at a few epsilons lies within five standard errors."""
+    groups, variance, buckets, repetitions = 3, 4.5, 8, 5
+    event = CountSketchEvent(groups, variance, buckets, repetitions)
+    values, p = half_integer_gaussian(variance)
+    rng = np.random.default_rng(0)
+    draws = 200_000
+    losses = {}
+    for present in (True, False):
+        total = np.zeros(draws)
+        for _ in range(repetitions):
+            sums = rng.choice(values, (groups, buckets, draws), p=p).sum(axis=0)
+            if present:
+                sums[rng.integers(0, buckets, draws), np.arange(draws)] += groups * rng.choice((-1, 1), draws)
+            total += np.log(np.mean(np.exp(-groups / (2 * variance)) * np.cosh(sums / variance), axis=0))
+        losses[present] = total
+    for epsilon in (0.2, 0.8, 1.5):
+        added = np.maximum(-np.expm1(epsilon - losses[True]), 0)
+        removed = np.maximum(-np.expm1(epsilon + losses[False]), 0)
+        worse = max(added, removed, key=np.mean)
+        error = worse.std() / math.sqrt(draws)
+        assert abs(delta([event], epsilon) - worse.mean()) < 5 * error + 1e-3 * worse.mean()
+
+
+def test_many_repetitions_cost_what_a_gaussian_does():
+    event = CountSketchEvent(10, 25.0, 4096, 2000)
+    limit = GaussianEvent(1 / event.spread, count=2000)
+    (found,), (gaussian,) = by_pld([event], 1e-5), by_pld([limit], 1e-5)
+    assert gaussian < found < 1.01 * gaussian
+
+
+def test_costs_grow_with_repetitions_and_groups_and_fall_with_noise():
+    def cost(*parameters):
+        return by_pld([CountSketchEvent(*parameters)], 1e-5)[0]
+
+    base = cost(6, 12.0, 64, 40)
+    assert base < cost(6, 12.0, 64, 50)
+    assert base < cost(7, 12.0, 64, 40)
+    assert base > cost(6, 13.0, 64, 40)
+    assert base > cost(6, 12.0, 128, 40)
+
+
+def test_json_and_back():
+    event = CountSketchEvent(15, 22.5, 2048, 128)
+    assert event_to_json(event)["kind"] == "count-sketch"
+    assert event_from_json(event_to_json(event)) == event
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ((15, 14.0, 64, 10), "variance must be a number from 15"),
+        ((2, 3.9, 64, 10), "variance must be a number from 4"),
+        ((2, math.nan, 64, 10), "variance must be a number"),
+        ((2, math.inf, 64, 10), "variance must be a number"),
+        ((2, 1e7, 64, 10), "variance must be a number"),
+        ((0, 8.0, 64, 10), "groups must be a whole number"),
+        ((2, 8.0, 0, 10), "buckets must be a whole number"),
+        ((2, 8.0, 1 << 16, 10), "buckets must be a whole number"),
+        ((2, 8.0, 64, 0), "repetitions must be a whole number"),
+        ((2, 8.0, 64, 1.5), "repetitions must be a whole number"),
+    ],
+)
+def test_parameters_whose_accounting_would_not_hold_are_refused(parameters, said):
+    with pytest.raises(PrivacyError, match=said):
+        CountSketchEvent(*parameters)

@@ -1,0 +1,136 @@
+"""CarEst of count sketches: unbiased, and with the standard errors it says, from real sketches of real tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import MessageError
+from vertimrf.sketches.count_intersections import (
+    CORRELATIONS,
+    CountedGroup,
+    _curve,
+    estimate_cells,
+    predicted_cell_errors,
+)
+from vertimrf.sketches.count_sketch import CountSketchEncoder
+from vertimrf.sketches.parameters import CountSketchPlan
+
+U = 30
+
+
+def table(n, groups, rng):
+    """Columns that depend on each other from not at all to almost entirely."""
+    weights = np.arange(1, U + 1) ** -1.2
+    base = rng.choice(U, n, p=weights / weights.sum())
+    columns = [np.where(rng.random(n) < share, base, rng.integers(0, U, n)) for share in np.linspace(0, 0.9, groups)]
+    return np.array(columns, np.uint16)
+
+
+def counted(plan, codes, rng, release_error=0.0, size_error=0.0):
+    encoder = CountSketchEncoder(plan, range(len(codes)), rng.bytes(32))
+    encoder.update(rng.integers(0, 2**64, codes.shape[1], dtype=np.uint64), codes)
+    sizes = [np.bincount(c, minlength=U).astype(float) for c in codes]
+    released = [np.maximum(s + rng.normal(0, release_error, U), 0) for s in sizes]
+    known = [s + rng.normal(0, size_error, U) for s in sizes]
+    tables = encoder.result(released)
+    groups = [CountedGroup(t, r, k, np.full(U, size_error)) for t, r, k in zip(tables, released, known, strict=True)]
+    both = [[np.bincount(a.astype(np.int64) * U + b, minlength=U * U).reshape(U, U) for b in codes] for a in codes]
+    truth = np.block(both).astype(float)
+    return groups, truth
+
+
+def across(groups):
+    """Cells of two groups, each once."""
+    return np.kron(np.triu(np.ones((groups, groups)), 1), np.ones((U, U))) > 0
+
+
+@pytest.mark.parametrize(
+    ("bits", "buckets", "variance", "tables"), [(1, 256, 18.0, 1), (2, 16, 40.0, 1), (3, 1024, 12.5, 1), (4, 256, 18.0, 4)]
+)
+def test_errors_are_as_large_as_they_say(bits, buckets, variance, tables):
+    """Over up to 10^5 cells the spread of error / standard error is 1, to a few of its own errors; so it is among large cells."""
+    rng = np.random.default_rng(bits)
+    plan = CountSketchPlan((1 << 15) // buckets, buckets, variance, bits, (U,) * 8)
+    ratios, large = [], []
+    for _ in range(tables):
+        codes = table(20_000, 8, rng)
+        groups, truth = counted(plan, codes, rng, release_error=40.0)
+        cells = estimate_cells(plan, groups)
+        chosen = across(8)
+        ratios.append(((cells.counts - truth) / cells.errors)[chosen])
+        large.append(((cells.counts - truth) / cells.errors)[chosen & (truth > 500)])
+    ratio, above = np.concatenate(ratios), np.concatenate(large)
+    assert ratio.size > 25_000 * tables
+    assert 0.97 < ratio.std() < 1.03
+    # Cells of a value share its numbers: as if there were a thirtieth of them.
+    assert abs(ratio.mean()) < 5 * np.sqrt(U / ratio.size)
+    assert above.size > 25 * tables
+    # Numbers of ten records and less of noise are no Gaussians any more.
+    assert 0.75 < above.std() < 1.25
+    assert abs(above.mean()) < 0.5
+
+
+def test_errors_of_sizes_are_part_of_the_error():
+    rng = np.random.default_rng(5)
+    plan = CountSketchPlan(1 << 10, 256, 8.0, 4, (U,) * 4)
+    codes = table(20_000, 4, rng)
+    large = across(4)
+    ratios = []
+    for _ in range(3):
+        groups, truth = counted(plan, codes, rng, size_error=400.0)
+        cells = estimate_cells(plan, groups)
+        ratios.append(((cells.counts - truth) / cells.errors)[large & (truth > 300)])
+    without = estimate_cells(plan, [replace(g, sizes_sigma=np.zeros(U)) for g in groups])
+    assert (cells.errors > without.errors)[large & (truth > 300)].all()
+    assert 0.6 < np.concatenate(ratios).std() < 1.4
+
+
+def test_steps_from_sizes_far_off_cost_little_and_bias_nothing():
+    """A group's released sizes may be a guess: independent attributes."""
+    rng = np.random.default_rng(6)
+    plan = CountSketchPlan(128, 256, 18.0, 4, (U,) * 8)
+    codes = table(20_000, 8, rng)
+    groups, truth = counted(plan, codes, rng, release_error=3000.0)
+    cells = estimate_cells(plan, groups)
+    ratio = ((cells.counts - truth) / cells.errors)[across(8)]
+    assert 0.97 < ratio.std() < 1.03
+
+
+def test_codes_lose_what_quantisers_are_known_to_lose():
+    """1 bit: the arcsine law and 2 / pi; 2 to 4 bits: distortions of the best uniform quantisers (Max, 1960)."""
+    one = _curve(1)
+    np.testing.assert_allclose(one.of_codes, 2 / np.pi * np.arcsin(CORRELATIONS), atol=2e-3)
+    for bits, kept in ((1, 0.6366), (2, 0.8812), (3, 0.9626), (4, 0.9885)):
+        curve = _curve(bits)
+        assert curve.gain**2 == pytest.approx(kept, abs=5e-4)
+        assert curve.error[0] == pytest.approx(kept**-1, rel=2e-3) or curve.error[0] == pytest.approx(kept**-0.5, rel=2e-3)
+        assert (np.diff(curve.of_codes) > 0).all()
+    # With many bits, the error of a correlation coefficient: 1 - rho^2.
+    np.testing.assert_allclose(_curve(4).error[:60], 1 - CORRELATIONS[:60] ** 2, rtol=0.12)
+
+
+def test_predictions_are_what_estimates_then_state():
+    rng = np.random.default_rng(7)
+    plan = CountSketchPlan(64, 256, 18.0, 2, (U,) * 3)
+    codes = rng.integers(0, U, (3, 20_000)).astype(np.uint16)
+    groups, _ = counted(plan, codes, rng)
+    even = np.full(U, 20_000 / U)
+    predicted = predicted_cell_errors(plan, even, even, np.full((U, U), 20_000 / U**2))
+    stated = estimate_cells(plan, groups).errors[:U, U : 2 * U]
+    np.testing.assert_allclose(stated, predicted, rtol=0.05)
+
+
+def test_messages_that_do_not_fit_are_refused():
+    rng = np.random.default_rng(8)
+    plan = CountSketchPlan(4, 256, 18.0, 2, (U,) * 2)
+    groups, _ = counted(plan, table(500, 2, rng), rng)
+    for bad, said in (
+        (replace(groups[0], codes=groups[0].codes[:, 1:]), "do not fit"),
+        (replace(groups[0], sizes=np.ones(3)), "do not fit"),
+        (replace(groups[0], codes=groups[0].codes + np.uint8(1)), "beyond 2 bits"),
+    ):
+        with pytest.raises(MessageError, match=said):
+            estimate_cells(plan, [bad, groups[1]])

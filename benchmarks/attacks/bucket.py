@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vertimrf.files import container, sealed
+from vertimrf.files.bits import pack_bits, unpack_bits
 from vertimrf.keys import KeyRing
-from vertimrf.message import _pack, _unpack
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.plan import Plan
@@ -104,7 +104,10 @@ def levels_at_the_end(contents: bytes, plan: Plan, party: int) -> Levels:
     sizes = [(values * keys + 1) // 2 for values, keys in shapes]
     raw = np.frombuffer(contents, np.uint8)[: len(contents) - container.DIGEST][-sum(sizes) :]
     parts = np.split(raw, np.cumsum(sizes)[:-1])
-    return [_unpack(part, shape, plan.sketch.floor) for part, shape in zip(parts, shapes, strict=True)]
+    return [
+        (unpack_bits(part, shape[0] * shape[1], 4) + np.uint8(plan.sketch.floor)).reshape(shape)
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
 
 
 def ciphertext(file: bytes) -> bytes:
@@ -120,7 +123,7 @@ def agreement(bucket: Bucket) -> float:
     assert isinstance(bucket.plan.sketch, SketchPlan)
     floor = bucket.plan.sketch.floor
     flat = [
-        np.concatenate([(_pack(t, floor)[:, None] >> np.array([0, 4], np.uint8) & 15).ravel() for t in tables])
+        np.concatenate([(pack_bits(t - np.uint8(floor), 4)[:, None] >> np.array([0, 4], np.uint8) & 15).ravel() for t in tables])
         for tables in (levels_at_the_end(data, bucket.plan, index) for data in (bucket.plain, ciphertext(bucket.file)))
     ]
     return float(np.mean(flat[0] == flat[1]))

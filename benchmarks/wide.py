@@ -512,8 +512,9 @@ def main() -> None:
     parser.add_argument("--only", choices=ROWS, action="append", help="this row alone; may be repeated")
     parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    # So that whoever is ended ends its row and removes its temporary files.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if options.row:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         for verdict in ROWS[options.row].work(options.data, options.quick):
             print(json.dumps(asdict(verdict)), flush=True)
         return

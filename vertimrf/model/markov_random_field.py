@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -143,9 +144,13 @@ class MarkovRandomField:
         maps = [(None,) * len(own) for own in wanted] if bins is None else bins
         merged: dict[int, Merged] = {}
         pairs = [i for i, own in enumerate(wanted) if len(own) == 2 and own[0] != own[1]]
-        for a in {a for i in pairs for a in wanted[i]}:
+        of_attribute: dict[int, list[BinMap | None]] = collections.defaultdict(list)
+        for i in pairs:
+            for a, bin_map in zip(wanted[i], maps[i], strict=True):
+                of_attribute[a].append(bin_map)
+        for a, bin_maps in of_attribute.items():
             self._check((a,))
-            merged[a] = merge_maps([m for i in pairs for b, m in zip(wanted[i], maps[i], strict=True) if a == b])
+            merged[a] = merge_maps(bin_maps)
         classes = {a: m.classes for a, m in merged.items()}
         for a, b in (wanted[i] for i in pairs):
             cells = math.prod(self.sizes[x] if (c := classes[x]) is None else int(c.max()) + 1 for x in (a, b))

@@ -351,5 +351,9 @@ def _binned(table: Array, classes: Classes | None, count: int) -> Array:
     if classes is None:
         return table
     out = np.zeros((count, *table.shape[1:]))
-    np.add.at(out, classes, table)
+    # Rows sorted by class, which most are anyway, and whole classes summed: several times as fast as np.add.at.
+    ordered = np.sort(classes)
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    rows = table if (ordered == classes).all() else table[np.argsort(classes, kind="stable")]
+    out[ordered[first]] = np.add.reduceat(rows, first, axis=0)
     return out

@@ -28,6 +28,9 @@ Array = npt.NDArray[np.float64]
 STREAM, GATHER, ROW = 1.0, 1.5, 150.0
 # Most cells of the inner block: a few such vectors stay in the first-level cache.
 LARGEST_INNER = 512
+# All splits of a clique of at most so many attributes are priced. At 8, PISA's cliques take twice as long and are priced 0.2 %
+# lower altogether.
+ALL_SPLITS = 4
 # Cells of a cache line.
 LINE = 8
 # Columns that follow each other in a table are worth a loop of their own from here on.
@@ -273,7 +276,7 @@ def _split(
         return seen[inner][0]
 
     limit = max(LARGEST_INNER, max(sizes[a] for a in clique))
-    if len(clique) <= 8:
+    if len(clique) <= ALL_SPLITS:
         for k in range(1, len(clique) + 1):
             for chosen in itertools.combinations(clique, k):
                 if _cells(chosen, sizes) <= limit:
@@ -285,11 +288,12 @@ def _split(
                 if not inner or _cells(inner, sizes) * sizes[a] <= min(128, limit):
                     inner |= {a}
             for _ in range(2 * len(clique)):
-                moves = [inner ^ {a} for a in clique]
-                moves += [inner ^ {a, b} for a in inner for b in everything - inner]
-                moves = [m for m in moves if m and _cells(m, sizes) <= limit]
-                best = min(moves, key=price, default=inner)
-                if price(best) >= price(inner):
+                # Swaps are many: they are priced where no single move pays.
+                for moves in ([inner ^ {a} for a in clique], [inner ^ {a, b} for a in inner for b in everything - inner]):
+                    best = min((m for m in moves if m and _cells(m, sizes) <= limit), key=price, default=inner)
+                    if price(best) < price(inner):
+                        break
+                else:
                     break
                 inner = best
     inner = min(seen, key=lambda s: (seen[s][0], sorted(s)))

@@ -53,7 +53,7 @@ def fit(
     proximal_weight: float = 30.0,
     min_improvement: float = 0.02,
     steps: int = 50,
-    tolerance: float = 0.1,
+    tolerance: float = 0.02,
     iterations: int = 300,
     max_cells: int = MAX_CELLS,
     progress: Callable[[int, int, float], None] | None = None,

@@ -404,7 +404,8 @@ def test_save_and_load(tmp_path: Path) -> None:
     again = MarkovRandomField.load(path)
     assert again.tree == model.tree
     assert (again.total, again.loss) == (model.total, model.loss)
-    np.testing.assert_array_equal(again.marginal((0, 2)), model.marginal((0, 2)))
+    # A fitted model has its tables from the fit, a loaded one works them out again: the same but for the last digits.
+    np.testing.assert_allclose(again.marginal((0, 2)), model.marginal((0, 2)), rtol=1e-12)
     assert fit((5, 3, 2), measurements, 130.0, warm=again).loss <= model.loss
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1

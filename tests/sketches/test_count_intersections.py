@@ -47,11 +47,15 @@ def across(groups):
     return np.kron(np.triu(np.ones((groups, groups)), 1), np.ones((U, U))) > 0
 
 
-@pytest.mark.parametrize(
-    ("bits", "buckets", "variance", "tables"), [(1, 256, 18.0, 1), (2, 16, 40.0, 1), (3, 1024, 12.5, 1), (4, 256, 18.0, 4)]
-)
-def test_errors_are_as_large_as_they_say(bits, buckets, variance, tables):
-    """Over up to 10^5 cells the spread of error / standard error is 1, to a few of its own errors; so it is among large cells."""
+@pytest.mark.parametrize(("bits", "buckets", "variance"), [(1, 256, 18.0), (2, 16, 40.0), (3, 1024, 12.5), (4, 256, 18.0)])
+def test_errors_are_as_large_as_they_say(bits, buckets, variance):
+    """Over 2 * 10^5 cells the spread of error / standard error is 1, to a few of its own errors; so it is among large cells.
+
+    Tables differ by the system's entropy. Over 40 tables one by one, spreads among all cells had a standard deviation of 0.0045,
+    means of 0.01 to 0.023; among the fifty large cells of a table 0.11 to 0.13 (spreads of 0.95 to 0.98) and 0.16 to 0.32
+    (means of -0.11 to 0.1). Of eight tables they are 2.8 times less: each bound below is four to five of them away.
+    """
+    tables = 8
     rng = np.random.default_rng(bits)
     plan = CountSketchPlan((1 << 15) // buckets, buckets, variance, bits, (U,) * 8)
     ratios, large = [], []
@@ -64,13 +68,13 @@ def test_errors_are_as_large_as_they_say(bits, buckets, variance, tables):
         large.append(((cells.counts - truth) / cells.errors)[chosen & (truth > 500)])
     ratio, above = np.concatenate(ratios), np.concatenate(large)
     assert ratio.size > 25_000 * tables
-    assert 0.97 < ratio.std() < 1.03
+    assert 0.985 < ratio.std() < 1.015
     # Cells of a value share its numbers: as if there were a thirtieth of them.
     assert abs(ratio.mean()) < 5 * np.sqrt(U / ratio.size)
     assert above.size > 25 * tables
     # Numbers of ten records and less of noise are no Gaussians any more.
     assert 0.75 < above.std() < 1.25
-    assert abs(above.mean()) < 0.5
+    assert abs(above.mean()) < 0.7
 
 
 def test_errors_of_sizes_are_part_of_the_error():

@@ -33,9 +33,10 @@ from benchmarks.verdict import Verdict, at_least, at_most, conclude, show
 from vertimrf.errors import VertiMRFError
 from vertimrf.kernels.intersections import solve_intersections
 from vertimrf.kernels.jit import threads
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import choose_bins
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import calibrate, epsilon
 from vertimrf.privacy.events import Event, GaussianEvent, SketchEvent
 from vertimrf.published.randomised_response import count_marginal, expected_sigma, respond

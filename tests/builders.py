@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 
 

@@ -14,7 +14,8 @@ import pytest
 from vertimrf import evaluate as module
 from vertimrf.errors import PlanError, SchemaError, TableError
 from vertimrf.evaluate import evaluate, random_marginals, tvd
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.schema import Schema
 from vertimrf.server.rows import decode
 from vertimrf.tables.arrow import write_table
 

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from vertimrf.cli import main
 from vertimrf.files import container
 from vertimrf.inspect import describe
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.standing import REPLACE, Standing
 from vertimrf.tables.arrow import write_table
 

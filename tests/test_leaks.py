@@ -23,11 +23,12 @@ from vertimrf.party import party as party_module
 from vertimrf.party.local_model import release_local_model
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import equal_width
 from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import Schedule
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder

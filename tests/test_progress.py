@@ -9,8 +9,9 @@ import pytest
 
 from vertimrf import progress
 from vertimrf.options import RunOptions
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 

@@ -17,7 +17,8 @@ from numba.core.dispatcher import Dispatcher
 from vertimrf.evaluate import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 

@@ -19,9 +19,10 @@ from vertimrf.message import Message, largest_message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan, Shares
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.server import Server
 from vertimrf.trial import open_tables, run_protocol, synthesize

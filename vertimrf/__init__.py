@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from .party.party import Party
     from .party.releases import Releases
     from .party.secret import Secret
+    from .plan.attribute import Attribute
     from .plan.plan import Plan
     from .plan.planner import make_plan
-    from .plan.schema import Attribute, Schema
+    from .plan.schema import Schema
     from .server.server import Result, Server
     from .trial import Trial, synthesize
 
@@ -43,7 +44,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "Attribute": "plan.schema",
+        "Attribute": "plan.attribute",
         "Message": "message",
         "Offer": "keys",
         "Party": "party.party",

@@ -73,6 +73,12 @@ def _check_new(path: str, kept: str) -> None:
         raise PlanError(f"{path} exists, and {kept}; name another file, or delete it if nothing needs it.")
 
 
+def _check_schema_file(path: str) -> None:
+    _check_new(path, "may hold edits")
+    if Path(path).suffix not in (".toml", ".json"):
+        raise PlanError(f"A schema file ends in .toml or .json, not {path}.")
+
+
 def _write_release(path: str, data: bytes) -> None:
     """Write what is on record; written before, it is the same."""
     from .files.atomic import write_bytes
@@ -224,20 +230,38 @@ def evaluate(
 @main.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("--id", "id_column", required=True, help="Record id column, in every table.")
+@click.option("--name", "names", multiple=True, help="The party's name; once for every table.  [default: party1, party2, ...]")
+@click.option("--drop", multiple=True, help="A column to leave out; as often as needed.")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
-def schema(tables: Sequence[str], id_column: str, out: str) -> None:
-    """Draft a schema from data, to be edited into public knowledge: as inferred it is not private."""
+def schema(tables: Sequence[str], id_column: str, names: Sequence[str], drop: Sequence[str], out: str) -> None:
+    """Draft a schema, or one party's part of it, from data, to be edited into public knowledge: as drafted it is not private."""
     from .tables.arrow import read_arrow
-    from .tables.infer import infer_schema
+    from .tables.infer import draft_schema
 
-    _check_new(out, "may hold edits")
-    if Path(out).suffix not in (".toml", ".json"):
-        raise PlanError(f"A schema file ends in .toml or .json, not {out}.")
-    infer_schema([read_arrow(table) for table in tables], id_column).save(out)
+    _check_schema_file(out)
+    draft = draft_schema([read_arrow(table) for table in tables], id_column, names or None, drop)
+    draft.schema.save(out)
+    for flag in draft.flags:
+        click.echo(f"  {flag}")
     click.echo(
-        f"{out} written. Its domains were read off the data, which leaks them: check every value and bound against public "
-        "knowledge, then set public = true."
+        f"{out} written, {len(draft.schema.attributes)} attributes. Its domains were read off the data, which leaks them: check "
+        "every value and bound against public knowledge, then set public = true."
     )
+
+
+@main.command("schema merge")
+@click.argument("parts", nargs=-1, required=True, metavar="PART...")
+@click.option("--out", required=True, help="Schema file to write: .toml or .json.")
+def schema_merge(parts: Sequence[str], out: str) -> None:
+    """Join the parties' parts of a schema, each written by its own party, in the order given."""
+    from .plan.schema import Schema
+
+    _check_schema_file(out)
+    merged = Schema.merge({path: Schema.load(path) for path in parts})
+    merged.save(out)
+    click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(name for name, _ in merged.parties)}.")
+    if not merged.public:
+        click.echo("  A part was read off data, which leaks its domains: its owners check it, and set public = true.")
 
 
 @main.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,11 +28,13 @@ from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import read_arrow
-from .tables.infer import infer_schema
+from .tables.infer import draft_schema
 from .tables.table import Table, check_same_records, encode_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LOG = logging.getLogger(__name__)
 
 # Noise of the count to plan with, in units of 1 / epsilon: a fiftieth of the budget.
 PLANNING_COUNT_NOISE = 50.0
@@ -104,7 +107,14 @@ def open_tables(
     names = [_name(source, i) for i, source in enumerate(sources)]
     tables = [read_arrow(source) for source in sources]
     if schema is None:
-        schema = infer_schema(tables, id)
+        draft = draft_schema(tables, id)
+        for flag in draft.flags:
+            LOG.warning("%s", flag)
+        schema = draft.schema
+        tables = [
+            table.drop_columns([flag.column for flag in draft.flags if flag.excluded and flag.table == party])
+            for table, (party, _) in zip(tables, schema.parties, strict=True)
+        ]
     if split is not None:
         schema = split_parties(schema, split)
     if len(sources) == 1:

@@ -10,10 +10,11 @@ from vertimrf.keys import KeyRing
 from vertimrf.message import Answer, Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, seal_secret
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.server.server import Server
 from vertimrf.tables.table import Table
 

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vertimrf.options import RunOptions
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Shares
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 

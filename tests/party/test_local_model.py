@@ -17,9 +17,10 @@ from vertimrf.model.junction_tree import junction_tree
 from vertimrf.party.local_model import choose_marginals, release_local_model
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import LEAST_UNIT_SIGMA, LocalPlan
 from vertimrf.plan.planner import UNITS, make_plan, plan_local
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.tables.table import Table
 

@@ -12,7 +12,7 @@ from benchmarks.attacks.double_release import RELEASE, child, steps
 from vertimrf.errors import PrivacyError
 from vertimrf.party.releases import Releases, table_digest
 from vertimrf.party.secret import Secret
-from vertimrf.plan.schema import Attribute
+from vertimrf.plan.attribute import Attribute
 from vertimrf.tables.table import Table
 
 PRICE = "A second one would cost epsilon 3.6."

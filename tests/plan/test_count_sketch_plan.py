@@ -15,11 +15,12 @@ from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP, make_plan
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schedule import Group, released_sizes
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
 from vertimrf.server.cross_party import predicted_marginals

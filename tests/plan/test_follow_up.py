@@ -17,11 +17,12 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import Group, Schedule, crossing_pairs, draft_schedule, smallest_triples
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
 from vertimrf.sketches.parameters import ScheduledPair, SketchPlan

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.forecast import PROCESS_BYTES, forecast
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 
 
 def planned(records, keys, encoder="scheduled-pairs"):

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 
 # Written by the planner as it was before it was made to scale to hundreds of attributes.
 GOLDEN = Path(__file__).with_name("golden_plans.json")

@@ -11,9 +11,9 @@ import pytest
 from builders import schema_of
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import LocalPlan, Plan, check_target
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry

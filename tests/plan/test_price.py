@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import PlanError
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS, make_plan
 from vertimrf.plan.price import ledger_of_releases
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import ORDERS, epsilon
 from vertimrf.privacy.events import GaussianEvent, GRREvent, SketchEvent
 

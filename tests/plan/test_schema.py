@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -14,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf.errors import SchemaError, TableError
-from vertimrf.plan.schema import MAX_SIZE, Attribute, Schema
-from vertimrf.tables.infer import infer_schema
+from vertimrf.plan.attribute import MAX_SIZE, Attribute
+from vertimrf.plan.schema import Schema
+from vertimrf.tables.infer import draft_schema
+from vertimrf.tables.table import encode_arrow
 
 EXAMPLE = """
 [[party]]
@@ -182,7 +185,8 @@ BAD = [
     (attribute(values=["a", "b", "a"]), "'a' twice"),
     (attribute(values=["a", 1]), "all text"),
     (attribute(values=[1, True]), "all text"),
-    (attribute(values=[1.5]), "all text"),
+    (attribute(values=[1.5, float("nan")]), "all text"),
+    (attribute(values=[1.5, "a"]), "all text"),
     (attribute(values=["a"], other=1), "all text"),
     (attribute(values=["a"], clamp=True), "only numeric"),
     (attribute(codes=2, other="x"), "only categorical"),
@@ -199,6 +203,24 @@ BAD = [
     (attribute(bounds=[0, 1], bins=2, edges=[0, 1]), "one or the other"),
     (attribute(bounds=[1, 0], bins=2), "must increase"),
     (attribute(codes=2, size=2), "unknown key 'size'"),
+    (attribute(codes=2, resolution=0.5), "'resolution', which only numeric"),
+    (attribute(values=["a"], calendar="date"), "'calendar', which only numeric"),
+    (attribute(edges=[0, 1], resolution=0), "a number above 0"),
+    (attribute(edges=[0, 1], resolution=True), "a number above 0"),
+    (attribute(edges=[0, 1], integral=True, resolution=0.5), "integral and has a resolution"),
+    (attribute(edges=[0.1, 0.2, 1], resolution=0.5), "from 0.1 to 0.2 holds no multiple of 0.5"),
+    (attribute(edges=["2020-01-01", "2020-01-03"], calendar="day"), "the calendar 'day'"),
+    (attribute(edges=["2020-01-03", "2020-01-01"], calendar="date"), "2020-01-03 is followed by 2020-01-01"),
+    (attribute(edges=["2020-01-01", "soon"], calendar="date"), "of the calendar 'date'"),
+    (attribute(edges=["2020-01-01", "2020-01-02 10:00"], calendar="date"), "is no date"),
+    (attribute(edges=["2020-01-01", "2020-01-02T00:00Z"], calendar="timestamp"), "has an offset"),
+    (attribute(edges=["2020-01-01", "2020-01-02"], calendar="date", timezone="UTC"), "only timestamps"),
+    (attribute(edges=["2020-01-01", "2020-01-02"], calendar="timestamp", timezone="Mars/Olympus"), "time zone"),
+    (attribute(bounds=["2020-01-01", "2020-02-01"], bins="fortnight", calendar="date"), "one of hour, day"),
+    (attribute(bounds=["2020-01-01", "2020-02-01"], bins="hour", calendar="date"), "a day at least"),
+    (attribute(bounds=["0001-01-01", "2020-02-01"], bins="day", calendar="date"), "more than 65,535 bins of a day"),
+    (attribute(bounds=["10:00", "12:00"], bins="day", calendar="time"), "bins of an hour"),
+    (attribute(bounds=["2020-01-01"], bins="day", calendar="date"), "the first and the last date"),
     ({"party": [{"name": "p", "attribute": [{"codes": 2}]}]}, "non-empty text name"),
     ({"party": [{"name": "p", "attribute": [{"name": "x", "codes": 2}] * 2}]}, "'x' is twice at party 'p'"),
     ({"party": [{"name": n, "attribute": [{"name": "x", "codes": 2}]} for n in "pq"]}, "at party 'p' and at party 'q'"),
@@ -274,7 +296,7 @@ def test_inference_reads_domains_off_the_data() -> None:
             "day": pd.to_datetime(["2020-01-01", "2020-01-02"] * 100).date,
         }
     )
-    schema = infer_schema([pa.Table.from_pandas(frame)], "id")
+    schema = draft_schema([pa.Table.from_pandas(frame)], "id").schema
     assert not schema.public
     domain = {attribute.name: attribute for attribute in schema.attributes}
     assert domain["text"] == Attribute.categorical("text", ["a", "b"], missing=True)
@@ -282,36 +304,146 @@ def test_inference_reads_domains_off_the_data() -> None:
     assert domain["flag"] == Attribute.categorical("flag", [False, True])
     assert domain["digits"].values == (9, 10)
     assert domain["zip"].values == ("007", "10")
-    assert domain["day"].values == ("2020-01-01", "2020-01-02")
-    assert domain["real"] == Attribute.numeric("real", [0.5, 1.25, 2.0], missing=True)
+    assert domain["day"] == Attribute.temporal("day", "date", ["2020-01-01", "2020-01-02", "2020-01-03"])
+    assert domain["real"] == Attribute.categorical("real", [0.5, 1.25, 2.0], missing=True, ordered=True)
     many = domain["many"]
     assert (many.edges[0], many.edges[-1], many.integral, many.size) == (1000, 1199, True, 16)
     widths = [b - a for a, b in zip(many.edges, many.edges[1:], strict=False)]
-    assert max(widths) - min(widths[:-1]) <= 1
+    assert max(widths) - min(widths) <= 4
 
 
 def test_inferred_bins_step_over_heavy_values() -> None:
     # Half of the records share one value: it gets a bin of its own, the others split the rest.
     values = [0.0] * 500 + [1 + i / 1000 for i in range(500)]
-    schema = infer_schema([pa.table({"id": range(1000), "x": values})], "id")
+    schema = draft_schema([pa.table({"id": range(1000), "x": values})], "id").schema
     edges = schema.attributes[0].edges
-    assert edges[:2] == (0.0, 1.0)
-    assert 8 <= schema.attributes[0].size <= 10
+    assert edges[:2] == (0.0, 0.001)
+    assert schema.attributes[0].size == 16
+
+
+def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
+    n = 2000
+    table = pa.table(
+        {
+            "id": range(n),
+            "name": [f"v{i}" for i in range(n)],
+            "prose": [f"seen on ward {i % 500} by a doctor who wrote a long sentence" for i in range(n)],
+            "job": [f"job{i % 700 if i % 2 else 0}" for i in range(n)],
+            "list": [[1]] * n,
+            "empty": ["NA"] * n,
+            "constant": ["x"] * n,
+            "ratio": [float("inf") if i == 7 else i / 8 for i in range(n)],
+            "ratio text": ["-inf" if i == 7 else str(i) for i in range(n)],
+            "fine": [i % 2 for i in range(n)],
+            "dropped": range(n),
+        }
+    )
+    draft = draft_schema([table], "id", ["ward"], drop=["dropped"])
+    flags = {flag.column: flag for flag in draft.flags}
+    assert {name for name, flag in flags.items() if flag.excluded} == {"name", "prose", "list", "empty"}
+    assert {name for name, flag in flags.items() if not flag.excluded} == {"job", "constant", "ratio", "ratio text"}
+    assert str(flags["empty"]) == "ward: column 'empty' has no values at all: left out."
+    domain = {attribute.name: attribute for attribute in draft.schema.attributes}
+    assert list(domain) == ["job", "constant", "ratio", "ratio text", "fine"]
+    # Of job0, all of the even ones, and 350 odd jobs.
+    assert (domain["job"].size, domain["job"].other) == (256, "other")
+    assert "351 distinct values: the 255 most frequent are listed" in str(flags["job"])
+    assert (domain["ratio"].clamp, domain["ratio"].resolution) == (True, 0.001)
+    assert (domain["ratio text"].clamp, domain["ratio text"].integral) == (True, True)
+    encode_arrow(table.select(["id", *domain]), "id", draft.schema.attributes, "ward")
 
 
 def test_inference_refuses_what_has_no_domain() -> None:
     with pytest.raises(TableError, match="Table 1 has no id column 'id'"):
-        infer_schema([pa.table({"x": [1]})], "id")
+        draft_schema([pa.table({"x": [1]})], "id")
     with pytest.raises(TableError, match="Table 2 has no records"):
-        infer_schema([pa.table({"id": [1], "x": [1]}), pa.table({"id": pa.array([], pa.int64())})], "id")
-    with pytest.raises(SchemaError, match="'x' has no values"):
-        infer_schema([pa.table({"id": [1], "x": ["NA"]})], "id")
-    with pytest.raises(SchemaError, match="70,000 distinct values"):
-        infer_schema([pa.table({"id": range(70_000), "x": [f"v{i}" for i in range(70_000)]})], "id")
-    with pytest.raises(SchemaError, match="holds list"):
-        infer_schema([pa.table({"id": [1], "x": [[1]]})], "id")
+        draft_schema([pa.table({"id": [1], "x": [1]}), pa.table({"id": pa.array([], pa.int64())})], "id")
+    with pytest.raises(SchemaError, match="no column with a domain besides the id; party1: column 'x' has no values at all"):
+        draft_schema([pa.table({"id": [1], "x": ["NA"]})], "id")
+    with pytest.raises(TableError, match="No table has the column 'z'"):
+        draft_schema([pa.table({"id": [1], "x": [1]})], "id", drop=["z"])
+    with pytest.raises(SchemaError, match="2 names for 1 tables"):
+        draft_schema([pa.table({"id": [1], "x": [1]})], "id", ["a", "b"])
     with pytest.raises(SchemaError, match="at party 'party1' and at party 'party2'"):
-        infer_schema([pa.table({"id": [1], "x": [1]})] * 2, "id")
+        draft_schema([pa.table({"id": [1], "x": [1]})] * 2, "id")
+
+
+CALENDAR = """
+[[party]]
+name = "hospital"
+
+[[party.attribute]]
+name = "admitted"
+bounds = [2020-01-15, 2020-12-31]
+bins = "month"
+
+[[party.attribute]]
+name = "seen"
+bounds = [2020-03-27 00:00:00, 2020-03-31 00:00:00]
+bins = "day"
+timezone = "Europe/Vienna"
+resolution = 60
+
+[[party.attribute]]
+name = "shift"
+edges = [06:00:00, 14:00:00, 22:00:00]
+"""
+
+
+def test_dates_and_times_have_bins_of_the_calendar(tmp_path: Path) -> None:
+    path = tmp_path / "schema.toml"
+    path.write_text(CALENDAR)
+    schema = Schema.load(path)
+    admitted, seen, shift = schema.attributes
+    assert [a.calendar for a in schema.attributes] == ["date", "timestamp", "time"]
+    assert admitted.size == 12
+    assert [admitted.edge_text(i) for i in (0, 1, 12)] == ["2020-01-15", "2020-02-01", "2020-12-31"]
+    # The clocks went forward on the 29th: that day had 23 hours.
+    assert np.diff(seen.edges).tolist() == [86400, 86400, 82800, 86400]
+    assert seen.multiples(2) == (seen.edges[2] // 60, seen.edges[3] // 60 - 1)
+    assert shift.edges == (6 * 3600, 14 * 3600, 22 * 3600)
+    for name in ("again.toml", "again.json"):
+        schema.save(tmp_path / name)
+        assert Schema.load(tmp_path / name) == schema
+
+
+@pytest.mark.parametrize(
+    ("bounds", "bins", "starts"),
+    [
+        (["2019-12-30", "2020-01-14"], "week", ["2019-12-30", "2020-01-06", "2020-01-13", "2020-01-14"]),
+        (["2019-12-30", "2020-08-01"], "quarter", ["2019-12-30", "2020-01-01", "2020-04-01", "2020-07-01", "2020-08-01"]),
+        (["2019-01-01", "2020-06-01"], "year", ["2019-01-01", "2020-01-01", "2020-06-01"]),
+        (["1969-12-30", "1970-01-02"], "day", ["1969-12-30", "1969-12-31", "1970-01-01", "1970-01-02"]),
+        (["1969-12-30", "1970-01-02"], 2, ["1969-12-30", "1970-01-01", "1970-01-02"]),
+    ],
+)
+def test_bins_of_dates(bounds: list[str], bins: str | int, starts: list[str]) -> None:
+    domain = Attribute.from_json({"name": "x", "calendar": "date", "bounds": bounds, "bins": bins})
+    assert [domain.edge_text(i) for i in range(len(domain.edges))] == starts
+
+
+def part(party: str, *attributes: Attribute, public: bool = True) -> Schema:
+    return Schema.of({party: attributes}, public=public)
+
+
+def test_parts_written_apart_make_one_schema() -> None:
+    age, sex = Attribute.integer("age", 5), Attribute.categorical("sex", ["f", "m"])
+    merged = Schema.merge({"a.toml": part("a", age), "b.toml": part("b", sex, public=False)})
+    assert merged == Schema.of({"a": [age], "b": [sex]}, public=False)
+    with pytest.raises(SchemaError, match=r"Party 'a' is in a\.toml and in b\.toml"):
+        Schema.merge({"a.toml": part("a", age), "b.toml": part("a", sex)})
+    with pytest.raises(SchemaError) as caught:
+        Schema.merge({
+            "a.toml": part("a", age, sex),
+            "b.toml": part("b", Attribute.numeric("age", [0, 1]), Attribute.categorical("sex", ["f"])),
+            "c.toml": part("c", sex),
+        })  # fmt: skip
+    assert str(caught.value) == (
+        "Attribute 'age' is at parties 'a' and 'b', integer at one and numeric at the other; "
+        "Attribute 'sex' is at parties 'a' and 'b', with different domains; "
+        "Attribute 'sex' is at parties 'a' and 'c', with the same domain; "
+        "Attribute 'sex' is at parties 'b' and 'c', with different domains. Rename them, or keep each at one party."
+    )
 
 
 def test_schemas_do_not_load_the_table_reader() -> None:

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from vertimrf.cli import main
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 
 SKETCHES = "--sketch-keys 131072 --phantoms 6326 --floor 9 --ceiling 20 --attributes-per-key 2 --gamma 1 --delta 4.6352e-05"
 

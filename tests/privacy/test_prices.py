@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import PrivacyError
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import by_renyi, delta, epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent, under_replacement
 from vertimrf.privacy.ledger import LedgerEntry

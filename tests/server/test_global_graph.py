@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from vertimrf.model.measurement import Measurement
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.server import global_graph
 from vertimrf.server.global_graph import combine_graphs
 

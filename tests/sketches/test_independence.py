@@ -18,11 +18,12 @@ from scipy import fft, stats
 
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import Schedule
-from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.sketches.encoder import SketchEncoder

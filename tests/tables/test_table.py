@@ -5,6 +5,8 @@ from __future__ import annotations
 import bisect
 import gzip
 import uuid
+import zlib
+from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,11 @@ from hypothesis import strategies as st
 
 from vertimrf.errors import SchemaError, TableError
 from vertimrf.files.atomic import replacing, write_text
-from vertimrf.plan.schema import MISSING_TEXT, Attribute
+from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode
 from vertimrf.tables.arrow import check_output, read_arrow, read_standing, write_table
+from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table, read_chunks
 
 PEOPLE = (
@@ -246,6 +249,12 @@ WIDE = (
     *PEOPLE,
     Attribute.numeric("tiny", [0.1, np.nextafter(0.1, 1), 0.3, 0.3000001], missing=True),
     Attribute.numeric("whole", [-0.5, 0.5, 2, 2.5, 10], integral=True),
+    Attribute.numeric("tenths", [0, 0.3, 0.7, 1, 50], resolution=0.1, missing=True),
+    Attribute.temporal("day", "date", ["1969-12-30", "1970-01-01", "1970-01-02", "2020-02-29"], missing=True),
+    Attribute.temporal("wall", "timestamp", ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"], resolution=60),
+    Attribute.temporal("zoned", "timestamp", ["2020-03-29 00:00", "2020-03-29 03:30", "2020-03-30"], timezone="Europe/Vienna"),
+    Attribute.temporal("clock", "time", ["00:00", "10:30", "23:59:59"], missing=True),
+    Attribute.categorical("steps", [0.5, 1.0, 2.25], missing=True, ordered=True),
     Attribute.integer("coded", 300, missing=True),
     Attribute.categorical("number", [-5, 10**12], missing=True),
     Attribute.categorical("text", ["", "NA", "a,b\n", '"', "é"]),
@@ -271,13 +280,15 @@ def test_decoded_values_have_the_declared_kinds() -> None:
     kinds = {name: str(kind) for name, kind in zip(table.column_names, table.schema.types, strict=True)}
     assert kinds == {
         "age": "int64", "sex": "string", "plan": "string", "claims": "int64", "smoker": "bool", "tiny": "double",
-        "whole": "int64", "coded": "int64", "number": "int64", "text": "string", "one": "string",
+        "whole": "int64", "tenths": "double", "day": "date32[day]", "wall": "timestamp[s]",
+        "zoned": "timestamp[s, tz=Europe/Vienna]",
+        "clock": "time32[s]", "steps": "double", "coded": "int64", "number": "int64", "text": "string", "one": "string",
     }  # fmt: skip
     for i, attribute in enumerate(WIDE):
         assert table[attribute.name].null_count == (attribute.missing * (codes[i] == attribute.size - 1)).sum()
 
 
-def test_numbers_are_uniform_inside_their_bin() -> None:
+def test_numbers_are_even_inside_a_bin_on_its_own() -> None:
     rng = np.random.default_rng(3)
     n = 40_000
     attributes = (Attribute.numeric("x", [0, 1, 5]), Attribute.numeric("k", [0, 1, 5], integral=True))
@@ -290,6 +301,113 @@ def test_numbers_are_uniform_inside_their_bin() -> None:
     shares = np.bincount(k, minlength=6) / n
     assert shares[0] == 0
     assert np.abs(shares[1:] - 0.2).max() < 5 * 0.4 / np.sqrt(n)
+
+
+def test_numbers_slope_towards_the_fuller_neighbour() -> None:
+    """Counts 300, 200, 100 in bins of one: the middle one's density falls from 250 to 150; its mean is 1.5 - 1/24."""
+    rng = np.random.default_rng(4)
+    codes = np.repeat(np.array([[0, 1, 2]], np.uint16), [30_000, 20_000, 10_000], axis=1)
+    x = decode(codes, [Attribute.numeric("x", [0, 1, 2, 3])], rng)["x"].to_numpy()
+    middle = x[codes[0] == 1]
+    # Standard deviation inside 0.29: five standard errors are 0.010.
+    assert abs(middle.mean() - (1.5 - 1 / 24)) < 0.010
+    # The first is highest of all, and level; the last falls towards nothing.
+    assert abs(x[codes[0] == 0].mean() - 0.5) < 5 * 0.29 / np.sqrt(30_000)
+    assert 2.35 < x[codes[0] == 2].mean() < 2.45
+
+
+LOOKS = {
+    "body mass index": lambda rng, n: np.round(np.exp(rng.normal(np.log(27.5), 0.23, n)), 1),
+    "systolic pressure": lambda rng, n: np.round(95 + rng.gamma(3, 9, n)),
+    "income": lambda rng, n: np.round(np.exp(rng.normal(10.3, 0.9, n)), 2),
+    "capital gain": lambda rng, n: np.where(rng.random(n) < 0.92, 0, np.round(np.exp(rng.normal(8.8, 1, n)))),
+    "age": lambda rng, n: rng.integers(18, 90, n).astype(float),
+    "normal": lambda rng, n: rng.normal(0, 1, n),
+    "delay": lambda rng, n: np.round(np.where(rng.random(n) < 0.7, rng.normal(-5, 8, n), rng.exponential(60, n))),
+    "u-shaped": lambda rng, n: rng.beta(0.3, 0.3, n),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_table_keeps_its_moments_through_drafted_bins(name: str) -> None:
+    """Means to 2 % of a standard deviation, standard deviations to 2 %: no noise here, so this is what binning costs."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    values = LOOKS[name](rng, 30_000)
+    draft = draft_schema([pa.table({"id": range(len(values)), "x": values})], "id")
+    (attribute,) = draft.schema.attributes
+    codes = encode_columns(pa.table({"x": values}), [attribute], "t")
+    back = decode(codes, [attribute], rng)["x"].to_numpy()
+    assert attribute.size <= 17
+    assert abs(back.mean() - values.mean()) < 0.02 * values.std()
+    assert abs(back.std() / values.std() - 1) < 0.02
+
+
+def test_dates_and_times_of_every_kind_of_file(tmp_path: Path) -> None:
+    zone = "America/New_York"
+    attributes = [
+        Attribute.temporal("day", "date", ["2020-01-01", "2020-01-02", "2020-02-01"]),
+        Attribute.temporal("at", "timestamp", ["2020-01-01", "2020-01-01 12:00", "2020-01-02"], timezone=zone, missing=True),
+        Attribute.temporal("clock", "time", ["00:00", "12:00", "23:59:59"]),
+    ]
+    aware = pa.array([pd.Timestamp("2020-01-01 11:59:59", tz=zone), pd.Timestamp("2020-01-01 12:00", tz=zone), None])
+    table = pa.table({
+        "day": pa.array([date(2020, 1, 1), date(2020, 1, 2), date(2020, 2, 1)]),
+        "at": aware.cast(pa.timestamp("ns", zone)),
+        "clock": pa.array([time(11, 59, 59), time(12), time(23, 59, 59)]),
+    })  # fmt: skip
+    wanted = [[0, 1, 1], [0, 1, 2], [0, 1, 1]]
+    assert encode_columns(table, attributes, "t").tolist() == wanted
+    # Elsewhere the same moments; without a zone, moments there; at midnight, days.
+    other = table.set_column(1, "at", aware.cast(pa.timestamp("ms", "Asia/Tokyo")))
+    assert encode_columns(other, attributes, "t").tolist() == wanted
+    wall = pa.array([pd.Timestamp("2020-01-01 11:59:59"), pd.Timestamp("2020-01-01 12:00"), None])
+    naive = table.set_column(1, "at", wall).set_column(0, "day", table["day"].cast(pa.timestamp("us")))
+    assert encode_columns(naive, attributes, "t").tolist() == wanted
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "day,at,clock\n2020-01-01,2020-01-01T11:59:59,11:59:59\n2020-01-02,2020-01-01 17:00+00:00,12:00\n2020-02-01,NA,23:59:59\n"
+    )
+    assert encode_columns(read_arrow(path), attributes, "t").tolist() == wanted
+
+
+DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])
+
+
+@pytest.mark.parametrize(
+    ("column", "attribute", "message"),
+    [
+        (["2020-01-05"], DAYS, "the bounds are 2020-01-01 to 2020-01-04"),
+        (["soon"], DAYS, "holds 'soon', outside"),
+        ([5], DAYS, "holds int64 cells, but the schema says date"),
+        ([5.5], Attribute.temporal("x", "time", ["10:00", "11:00"]), "holds double cells, but the schema says time"),
+        (
+            [pd.Timestamp("2020-01-02", tz="UTC")],
+            Attribute.temporal("x", "timestamp", ["2020-01-01", "2020-01-04"]),
+            "but the schema says timestamp without a time zone",
+        ),
+    ],
+)
+def test_cells_that_are_no_such_date(column: list, attribute: Attribute, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        encode_columns(pa.table({"x": column}), [attribute], "t")
+
+
+def test_drafts_know_dates_and_times_from_files_and_frames(tmp_path: Path) -> None:
+    n = 300
+    moments = pd.date_range("2020-01-01", periods=n, freq="7h")
+    columns = {"day": moments.date, "at": moments, "zoned": moments.tz_localize("UTC"), "clock": moments.time}
+    frame = pd.DataFrame({"id": range(n), **columns})
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    for table in (pa.Table.from_pandas(frame), read_arrow(path)):
+        schema = draft_schema([table], "id").schema
+        assert [(a.calendar, a.timezone, a.resolution) for a in schema.attributes] == [
+            ("date", None, None), ("timestamp", None, 3600), ("timestamp", "UTC", 3600), ("time", None, 3600)
+        ]  # fmt: skip
+        codes = encode_columns(table, schema.attributes, "t")
+        again = decode(codes, schema.attributes, np.random.default_rng(0))
+        assert (encode_columns(again, schema.attributes, "t") == codes).all()
+        assert schema.attributes[1].edge_text(0) == "2020-01-01 00:00:00"
 
 
 def test_decoding_refuses_codes_without_a_value() -> None:

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ..errors import TableError
-from ..plan.schema import Attribute, Schema
+from ..plan.attribute import Attribute
+from ..plan.schema import Schema
 
 __all__ = ["FLIGHT_ID", "flight_schema", "flights"]
 

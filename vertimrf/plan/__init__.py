@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from .attribute import Attribute
     from .follow_up import FollowUp
     from .plan import LocalPlan, Plan, Shares
     from .planner import make_plan
-    from .schema import Attribute, Schema
+    from .schema import Schema
 
 __all__ = [
     "Attribute",
@@ -25,7 +26,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "Attribute": "schema",
+        "Attribute": "attribute",
         "FollowUp": "follow_up",
         "LocalPlan": "plan",
         "Plan": "plan",

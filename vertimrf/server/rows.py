@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import TableError
-from ..plan.schema import Attribute
+from ..plan.attribute import Attribute
 
 __all__ = ["decode"]
 
@@ -24,9 +23,9 @@ def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng:
         rng: draws numbers inside bins.
 
     Returns:
-        An Arrow table: text, whole numbers or true/false as declared; codes of integer attributes as they are; numeric
-        values uniform inside their bin, whole ones where the attribute is integral; missing values null. Encoding the
-        result gives back ``codes``.
+        An Arrow table: text, numbers or true/false as declared; codes of integer attributes as they are; numeric values inside
+        their bin, whole ones where the attribute is integral, multiples of its resolution, dates and times where it says so;
+        missing values null. Encoding the result gives back ``codes``.
 
     Raises:
         TableError: a code is outside its attribute's domain.
@@ -43,20 +42,63 @@ def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng:
         if attribute.kind == "categorical":
             column = pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
         else:
-            values = present if attribute.kind == "integer" else numbers_inside(attribute, present, rng)
-            column = pa.array(values, mask=missing)
+            # Missing cells take no part in the shape inside bins.
+            held = present[~missing]
+            values = pa.array(held) if attribute.kind == "integer" else numbers_inside(attribute, held, rng)
+            column = values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
         columns[attribute.name] = column
     return pa.table(columns)
 
 
-def numbers_inside(attribute: Attribute, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Uniform numbers inside the bins of a numeric attribute; int64 if it is integral, else float64 [shape=(n,)]."""
+def numbers_inside(attribute: Attribute, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> pa.Array:
+    """Numbers inside the bins of a numeric attribute, of the kind it declares [length n].
+
+    Inside a bin the density is a line that keeps the bin's count and stays between its neighbours' densities, level where both
+    are higher or both are lower (van Leer's limiter): evenly filled, the long last bins of a tail would widen it.
+    """
+    bins = len(attribute.edges) - 1
+    if attribute.step:
+        # A multiple of the step stands for all numbers up to the next.
+        low, high = np.array([attribute.multiples(code) for code in range(bins)]).T
+        bounds = np.append(low, high[-1] + 1).astype(float)
+        steps = np.floor(drawn_inside(bounds, codes, rng)).astype(np.int64)
+        steps = np.clip(steps, low[codes], high[codes])
+    else:
+        bounds = np.array(attribute.edges)
+    if attribute.calendar is not None:
+        whole = steps * int(attribute.step)
+        return pa.array(whole).cast(pa.int32() if attribute.calendar != "timestamp" else pa.int64()).cast(arrow_type(attribute))
     if attribute.integral:
-        low, high = np.array([attribute.whole_range(code) for code in range(len(attribute.edges) - 1)]).T
-        whole: npt.NDArray[np.int64] = rng.integers(low[codes], high[codes], endpoint=True)
-        return whole
-    edges = np.array(attribute.edges)
-    low, high = edges[codes], edges[codes + 1]
+        return pa.array(steps)
+    # 3 * 0.1 is 0.30000000000000004.
+    numbers = np.round(steps * attribute.step, 12) if attribute.step else drawn_inside(bounds, codes, rng)
     # Rounding may reach the upper edge, which belongs to the next bin.
-    numbers: npt.NDArray[np.float64] = np.minimum(low + (high - low) * rng.random(len(codes)), np.nextafter(high, low))
-    return numbers
+    edges = np.array(attribute.edges)
+    below = np.where(codes == bins - 1, edges[-1], np.nextafter(edges[codes + 1], -np.inf))
+    return pa.array(np.clip(numbers, edges[codes], below))
+
+
+def arrow_type(attribute: Attribute) -> pa.DataType:
+    """What dates, times of day and timestamps are in Arrow."""
+    if attribute.calendar == "timestamp":
+        return pa.timestamp("s", tz=attribute.timezone)
+    return pa.date32() if attribute.calendar == "date" else pa.time32("s")
+
+
+def drawn_inside(
+    bounds: npt.NDArray[np.float64], codes: npt.NDArray[np.int64], rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """A number inside the bin of every code [shape=(n,)]; bin i is from bounds[i] to bounds[i + 1]."""
+    width, middle = np.diff(bounds), (bounds[1:] + bounds[:-1]) / 2
+    density = np.bincount(codes, minlength=len(width)) / width
+    # Beyond the bounds there is nothing.
+    beside = np.concatenate([[0], density, [0]])
+    at = np.concatenate([bounds[:1], middle, bounds[-1:]])
+    fall, rise = density - beside[:-2], beside[2:] - density
+    slope = (beside[2:] - beside[:-2]) / (at[2:] - at[:-2]) * width / 2
+    limit = np.minimum(np.minimum(np.abs(fall), np.abs(rise)), np.abs(slope))
+    # The density inside goes from 1 - tilt to 1 + tilt times its mean.
+    tilt = np.where(fall * rise > 0, np.sign(fall) * limit, 0) / np.where(density > 0, density, 1)
+    u, tilt = rng.random(len(codes)), tilt[codes]
+    share = 2 * u / (1 - tilt + np.sqrt((1 - tilt) ** 2 + 4 * tilt * u))
+    return bounds[codes] + width[codes] * share

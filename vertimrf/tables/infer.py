@@ -1,82 +1,181 @@
-"""A schema read off private tables, for trials: no privacy guarantee covers it."""
+"""A schema drafted from private tables: for trials, and for its owners to correct; no privacy guarantee covers it."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import SchemaError, TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from ..plan.schema import MAX_SIZE, MISSING_TEXT, Attribute, Schema
+from ..plan.attribute import MISSING_TEXT, Attribute, Value
+from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
+from ..plan.schema import Schema
+from .edges import decimals_of, drafted_edges
 
-__all__ = ["infer_schema"]
+__all__ = ["Draft", "Flag", "draft_schema"]
 
-# An inferred schema lists up to so many whole numbers; more, and decimal numbers, it bins.
+# A draft lists up to so many numbers; more it bins.
 LISTED_NUMBERS = 64
-INFERRED_BINS = 16
+DRAFTED_BINS = 16
+# Of a column of text it lists up to so many values, the most frequent ones; the rest is `other`.
+LISTED_TEXTS = 256
+OTHER = "other"
+# Longer on average, text with more values than are listed is prose; and text with nearly as many values as records names them.
+PROSE = 40
+UNIQUE = 0.5
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+ISO = {
+    "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
+    "time": re.compile(r"\d{2}:\d{2}(:\d{2})?"),
+    "timestamp": re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?"),
+}
 
 
-def infer_schema(tables: Sequence[pa.Table], id: str) -> Schema:
-    """A schema read off the tables themselves, for trials: it is marked ``public=False``.
+@dataclass(frozen=True)
+class Flag:
+    """A column that somebody should look at.
 
-    Text, and up to 64 distinct whole numbers, become categorical; other numbers get their bounds and up to 16 bins of
-    about equal counts; missing values become a category where there are any. A text column that holds nothing but
-    numbers counts as numbers, because all columns of CSV files are read as text.
+    Attributes:
+        table: name of the table, or party.
+        column: name of the column.
+        found: what is odd about it.
+        done: what the draft does about it.
+        excluded: whether the draft leaves it out.
+    """
+
+    table: str
+    column: str
+    found: str
+    done: str
+    excluded: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.table}: column {self.column!r} {self.found}: {self.done}."
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A drafted schema, and what its owners should look at.
+
+    Attributes:
+        schema: marked ``public=False``.
+        flags: columns with something odd about them, table by table.
+    """
+
+    schema: Schema
+    flags: tuple[Flag, ...]
+
+
+class _Excluded(Exception):
+    """A column without a domain; the text says what it has instead."""
+
+
+def draft_schema(
+    tables: Sequence[pa.Table], id: str, names: Sequence[str] | None = None, drop: Iterable[str] = ()
+) -> Draft:
+    """A schema read off the tables themselves, marked ``public=False``.
+
+    Text, and up to 64 distinct numbers, become categorical; other numbers, dates and times get their bounds and up to 16 bins,
+    narrow where values are many and in the tails (:mod:`vertimrf.tables.edges`); missing values become a category where there are
+    any. A text column that holds nothing but numbers, or dates, or times, counts as such, because all columns of CSV files are
+    read as text. What has no domain is left out; of text with more than 256 values the rarest become "other". Both are flagged.
 
     Args:
-        tables: one Arrow table per party, which becomes "party1", "party2", ...
+        tables: one Arrow table per party.
         id: the id column, which is left out.
+        names: the parties' names; default "party1", "party2", ...
+        drop: columns to leave out.
 
     Raises:
-        TableError: a table has no id column or no records.
-        SchemaError: the same attribute in two tables, or a column without values or with too many.
+        TableError: a table has no id column or no records, or a column to drop is in no table.
+        SchemaError: the same attribute in two tables, or a table without a column that has a domain.
     """
-    parties = {}
-    for i, table in enumerate(tables):
+    dropped = set(drop)
+    if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
+        raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
+    names = names if names is not None else [f"party{i + 1}" for i in range(len(tables))]
+    if len(names) != len(tables):
+        raise SchemaError(f"There are {len(names)} names for {len(tables)} tables; give each table one.")
+    parties: dict[str, list[Attribute]] = {}
+    flags = []
+    for i, (table, party) in enumerate(zip(tables, names, strict=True)):
         if id not in table.column_names:
             raise TableError(f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}.")
         if not table.num_rows:
             raise TableError(f"Table {i + 1} has no records.")
-        held = [infer_attribute(name, table[name]) for name in table.column_names if name != id]
-        parties[f"party{i + 1}"] = held
-    return Schema.of(parties, public=False)
+        held = parties.setdefault(party, [])
+        for name in table.column_names:
+            if name == id or name in dropped:
+                continue
+
+            def flag(found: str, done: str, excluded: bool = False, party: str = party, name: str = name) -> None:
+                flags.append(Flag(party, name, found, done, excluded))
+
+            try:
+                held.append(draft_attribute(name, table[name], flag))
+            except _Excluded as reason:
+                flag(str(reason), "left out", excluded=True)
+        if not held:
+            why = f"; {flags[-1]}" if flags else ""
+            raise SchemaError(f"Table {i + 1} has no column with a domain besides the id{why}")
+    return Draft(Schema.of(parties, public=False), tuple(flags))
 
 
-def infer_attribute(name: str, column: pa.ChunkedArray) -> Attribute:
-    """An attribute whose domain is what a column holds."""
-    counts: dict[Any, int] = {}
-    missing = False
+def draft_attribute(name: str, column: pa.ChunkedArray, flag: Callable[[str, str], None]) -> Attribute:
+    """An attribute whose domain is what a column holds; ``flag`` is told what is odd about it, and what was done."""
+    counts, missing, infinite = counted(column)
+    if not counts:
+        raise _Excluded("has no values at all" if not infinite else "has no finite values")
+    if infinite:
+        flag(f"has {infinite:,} infinite values", "they count as the nearest bound")
+    if len(counts) == 1 and not missing:
+        flag("has the same value in every record", "kept; it costs nothing and tells nothing")
+    if {type(value) for value in counts} == {bool}:
+        return Attribute.categorical(name, [False, True], missing=missing)
+    instants = as_instants(counts, column.type)
+    if instants is not None:
+        calendar, zone, moments = instants
+        step = next(s for s in (DAY, 3600, 60, 1) if (calendar != "date" and all(at % s == 0 for at in moments)) or s == 1)
+        edges = drafted_edges({at / step: count for at, count in moments.items()}, DRAFTED_BINS)
+        return Attribute.temporal(
+            name, calendar, [edge * step for edge in edges], timezone=zone, missing=missing, resolution=step if step > 1 else None
+        )
+    numbers = as_numbers(counts)
+    if numbers is not None:
+        return drafted_numbers(name, numbers, missing, bool(infinite))
+    if infinite:
+        raise _Excluded("has infinite values among text")
+    return drafted_text(name, counts, missing, flag)
+
+
+def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
+    """Records by value, whether some have none, and how many have an infinite one."""
+    import pyarrow as pa
+
     try:
         pairs = column.value_counts().to_pylist()
-    except NotImplementedError:
-        raise SchemaError(f"Column {name!r} holds {column.type} cells, not categories; leave it out.") from None
+    except (NotImplementedError, pa.ArrowException):
+        raise _Excluded(f"holds {column.type} cells, which are no categories") from None
+    counts: dict[Any, int] = {}
+    missing, infinite = False, 0
     for pair in pairs:
         value = pair["values"]
         if value is None or value != value or value in MISSING_TEXT:
             missing = True
+        elif (isinstance(value, float) and math.isinf(value)) or (isinstance(value, str) and INFINITE.fullmatch(value)):
+            infinite += pair["counts"]
         else:
             counts[value] = counts.get(value, 0) + pair["counts"]
-    if not counts:
-        raise SchemaError(f"Column {name!r} has no values at all; leave it out.")
-    numbers = as_numbers(counts)
-    if numbers is not None:
-        whole = all(float(value).is_integer() for value in numbers)
-        if whole and len(numbers) <= LISTED_NUMBERS:
-            return Attribute.categorical(name, sorted(map(int, numbers)), missing=missing, ordered=True)
-        return Attribute.numeric(name, balanced_edges(numbers), integral=whole, missing=missing)
-    if len(counts) + missing > MAX_SIZE:
-        raise SchemaError(
-            f"Column {name!r} has {len(counts):,} distinct values; leave it out, or give it an 'other' in a schema."
-        )
-    if {type(value) for value in counts} == {bool}:
-        return Attribute.categorical(name, [False, True], missing=missing)
-    return Attribute.categorical(name, sorted(map(str, counts)), missing=missing)
+    return counts, missing, infinite
 
 
 def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
@@ -93,17 +192,69 @@ def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
     return numbers
 
 
-def balanced_edges(counts: Mapping[float, int]) -> tuple[float, ...]:
-    """Edges, at values, of up to 16 bins with about equal counts [at least 2 edges]."""
-    values = sorted(counts)
-    share = sum(counts.values()) / INFERRED_BINS
-    edges = [values[0]]
-    inside = 0
-    for value in values:
-        if inside >= share:
-            edges.append(value)
-            inside = 0
-        inside += counts[value]
-    if edges[-1] < values[-1]:
-        edges.append(values[-1])
-    return tuple(edges) if len(edges) > 1 else (values[0], values[0] + 1)
+def as_instants(counts: Mapping[Any, int], kind: pa.DataType) -> tuple[Calendar, str | None, dict[float, int]] | None:
+    """The same counts by date or time as numbers, which kind of them, and their time zone; None if some value is none."""
+    import pyarrow as pa
+
+    zone: str | None = None
+    if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+        calendar: Calendar = "date" if pa.types.is_date(kind) else "time" if pa.types.is_time(kind) else "timestamp"
+        zone = kind.tz if calendar == "timestamp" else None
+    else:
+        if not all(isinstance(value, str) for value in counts):
+            return None
+        found = [known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)]
+        if not found:
+            return None
+        calendar = found[0]
+        if calendar == "timestamp" and any(re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts):
+            zone = "UTC"
+    moments: dict[float, int] = {}
+    for value, count in counts.items():
+        try:
+            at = float(math.floor(to_number(calendar, value, zone)))
+        except (ValueError, OverflowError):
+            return None
+        moments[at] = moments.get(at, 0) + count
+    return calendar, zone, moments
+
+
+def drafted_numbers(name: str, numbers: Mapping[float, int], missing: bool, clamp: bool) -> Attribute:
+    """A numeric attribute, or a categorical one of few numbers."""
+    values = sorted(numbers)
+    digits = decimals_of(np.array(values))
+    if len(values) <= LISTED_NUMBERS and not clamp:
+        listed: list[Value] = [int(value) for value in values] if digits == 0 else list(values)
+        return Attribute.categorical(name, listed, missing=missing, ordered=True)
+    return Attribute.numeric(
+        name,
+        drafted_edges(numbers, DRAFTED_BINS),
+        integral=digits == 0,
+        resolution=10.0**-digits if digits else None,
+        clamp=clamp,
+        missing=missing,
+    )
+
+
+def drafted_text(name: str, counts: Mapping[Any, int], missing: bool, flag: Callable[[str, str], None]) -> Attribute:
+    """A categorical attribute of the most frequent texts."""
+    records = sum(counts.values())
+    texts: dict[str, int] = {}
+    for value, count in counts.items():
+        texts[str(value)] = texts.get(str(value), 0) + count
+    if len(texts) <= LISTED_TEXTS:
+        return Attribute.categorical(name, sorted(texts), missing=missing)
+    if len(texts) > UNIQUE * records:
+        raise _Excluded(f"has {len(texts):,} distinct values in {records:,} records, as names and numbers of people have")
+    if sum(map(len, texts)) > PROSE * len(texts):
+        raise _Excluded(f"has {len(texts):,} distinct values of {PROSE} letters and more, as free text has")
+    kept = sorted(texts, key=lambda text: (-texts[text], text))[: LISTED_TEXTS - 1]
+    other = OTHER
+    while other in texts:
+        other = f"({other})"
+    share = 1 - sum(texts[text] for text in kept) / records
+    flag(
+        f"has {len(texts):,} distinct values",
+        f"the {len(kept)} most frequent are listed, the rest, {100 * share:.1f} % of its records, is {other!r}",
+    )
+    return Attribute.categorical(name, sorted(kept), other=other, missing=missing)

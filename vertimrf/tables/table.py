@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import SchemaError, TableError
-from ..plan.schema import MISSING_TEXT, Attribute, Value
+from ..plan.attribute import MISSING_TEXT, Attribute, Value
+from ..plan.calendar import to_number
 from .arrow import Source, read_arrow, read_batches
 from .ids import check_distinct, digest_ids, is_text, shown
 
@@ -146,6 +149,9 @@ def remedy(attribute: Attribute) -> str:
     """What to do about values outside an attribute's domain."""
     if attribute.kind == "categorical":
         return "correct the values, list them in the schema, or give it an 'other'"
+    if attribute.calendar is not None:
+        low_text, high_text = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
+        return f"the bounds are {low_text} to {high_text}: correct the values, widen the bounds, or set clamp = true"
     if attribute.kind == "integer":
         return f"the codes are 0 to {attribute.codes - 1}: correct the values or the schema"
     low, high = attribute.edges[0], attribute.edges[-1]
@@ -193,6 +199,8 @@ def canonical(value: Any, sample: Value) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     text = str(value)
+    if isinstance(sample, float) and isinstance(value, Decimal):
+        return canonical(float(value), sample)
     if isinstance(value, str) and not isinstance(sample, str):
         if isinstance(sample, bool):
             return text.lower()
@@ -200,7 +208,9 @@ def canonical(value: Any, sample: Value) -> str:
             return str(int(text))
         # Frames turn whole numbers with gaps into decimals: 3.0 is 3.
         number = parse(text)
-        return str(int(number)) if number.is_integer() else text
+        if number.is_integer():
+            return str(int(number))
+        return str(number) if isinstance(sample, float) and number == number else text
     return text
 
 
@@ -214,7 +224,8 @@ def parse(text: str) -> float:
 
 def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
     """Codes of an integer or numeric column, or MISSING or OUTSIDE [shape=(n,)]."""
-    numbers, missing = read_numbers(attribute, column, where)
+    read = read_numbers if attribute.calendar is None else read_instants
+    numbers, missing = read(attribute, column, where)
     with np.errstate(invalid="ignore"):
         if attribute.kind == "integer":
             fits = (numbers >= 0) & (numbers < attribute.codes) & (numbers == np.floor(numbers))
@@ -247,6 +258,52 @@ def read_numbers(
         ) from None
     values = numbers.to_numpy(zero_copy_only=False)
     return values, np.isnan(values)
+
+
+def read_instants(
+    attribute: Attribute, column: pa.ChunkedArray, where: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """A column's dates or times as numbers, NaN where there is none, and which cells are missing."""
+    calendar, zone = attribute.calendar, attribute.timezone
+    assert calendar is not None
+    if is_text(column.type):
+        distinct, indices = by_dictionary(column, where)
+        numbers = np.full(len(distinct) + 1, np.nan)
+        absent = np.ones(len(distinct) + 1, bool)
+        for i, text in enumerate(distinct.to_pylist()):
+            absent[i] = text is None or text in MISSING_TEXT
+            with contextlib.suppress(ValueError, OverflowError):
+                numbers[i] = np.nan if absent[i] else to_number(calendar, text, zone)
+        return numbers[indices], absent[indices]
+    declared = calendar if calendar != "timestamp" else f"timestamp {f'of {zone}' if zone else 'without a time zone'}"
+    wrong = SchemaError(f"{where} holds {column.type} cells, but the schema says {declared}; convert them, or change the schema.")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan), np.ones(len(column), bool)
+    try:
+        if calendar == "time":
+            if not pa.types.is_time(kind):
+                raise wrong
+            seconds = column.cast(pa.time64("us")).cast(pa.int64())
+        else:
+            if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+                raise wrong
+            aware = pa.types.is_timestamp(kind) and kind.tz is not None
+            if aware and zone is None:
+                raise wrong
+            moments = column.cast(pa.timestamp("us", kind.tz if aware else None), safe=False)
+            if zone is not None and not aware:
+                # An hour that the clocks show twice is taken for the first, one that they skip for the one after.
+                moments = pc.assume_timezone(moments, zone, ambiguous="earliest", nonexistent="latest")
+            seconds = moments.cast(pa.int64())
+    except pa.ArrowException:
+        raise wrong from None
+    missing = seconds.is_null().to_numpy(zero_copy_only=False)
+    values = pc.fill_null(seconds, 0).to_numpy() / (86_400e6 if calendar == "date" else 1e6)
+    values[missing] = np.nan
+    return values, missing
 
 
 def read_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:

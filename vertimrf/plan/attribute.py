@@ -1,0 +1,346 @@
+"""One attribute and its public domain: which values it takes, and how they are binned."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from ..errors import SchemaError
+from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
+
+__all__ = ["MAX_SIZE", "MISSING_TEXT", "Attribute", "Value"]
+
+Value = str | int | float | bool
+# Codes are uint16, and one value stays free for "no code".
+MAX_SIZE = 65_535
+# Cells of text columns that say "no value", unless an attribute lists them as values.
+MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+ATTRIBUTE_KEYS = (
+    "name", "values", "ordered", "other", "codes", "edges", "bounds", "bins", "integral", "resolution", "calendar", "timezone",
+    "clamp", "missing",
+)  # fmt: skip
+GRID = ("resolution", "calendar", "timezone")
+FLAGS = ("integral", "clamp", "missing", "ordered")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute and its domain. Codes run over the values, or bins, in order; a missing value has the last code.
+
+    Attributes:
+        name: column name.
+        kind: "categorical" (needs ``values``), "integer" (needs ``codes``) or "numeric" (needs ``edges``).
+        values: categorical: the values as in the file, all text, all numbers or all true/false.
+        codes: integer: the column holds the codes 0 to codes - 1 themselves.
+        edges: numeric: public bounds and bins; bin i is [edges[i], edges[i+1]), the last one closed.
+        integral: numeric: values are whole numbers, and so are decoded ones.
+        resolution: numeric: values are multiples of it, as prices are of 0.01, and so are decoded ones; None if of nothing.
+        calendar: numeric: values and edges are dates ("date", in days), times of day ("time") or timestamps ("timestamp", both in
+            seconds), counted as :mod:`vertimrf.plan.calendar` says; ``resolution`` is then 1 by default.
+        timezone: timestamps: the IANA name of their zone, as "Europe/Vienna"; None for clocks on the wall.
+        clamp: numeric: values beyond the bounds count as the nearest bound, instead of being an error.
+        missing: missing values are a category of their own, instead of being an error.
+        other: categorical: stands for every value that is not listed; appended to ``values`` if not among them.
+        ordered: neighbouring codes are alike; always true of integer and numeric attributes.
+
+    Raises:
+        SchemaError: the parts do not make a domain.
+    """
+
+    name: str
+    kind: Literal["categorical", "integer", "numeric"]
+    values: tuple[Value, ...] = ()
+    codes: int = 0
+    edges: tuple[float, ...] = ()
+    integral: bool = False
+    clamp: bool = False
+    missing: bool = False
+    other: Value | None = None
+    ordered: bool = False
+    resolution: float | None = None
+    calendar: Calendar | None = None
+    timezone: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError(f"An attribute's name is {self.name!r}; give every attribute a non-empty text name.")
+        where = f"Attribute {self.name!r}"
+        for flag in FLAGS:
+            if not isinstance(getattr(self, flag), bool):
+                raise SchemaError(f"{where}: {flag} is {getattr(self, flag)!r}; write true or false.")
+        given = {"categorical": "values", "integer": "codes", "numeric": "edges"}
+        if self.kind not in given:
+            raise SchemaError(f"{where} has the kind {self.kind!r}; use one of {', '.join(given)}.")
+        for kind, part in given.items():
+            if kind != self.kind and getattr(self, part):
+                raise SchemaError(f"{where} is {self.kind} and has {part}; give it {given[self.kind]} only.")
+        if self.kind == "categorical":
+            self._check_values(where)
+        elif self.other is not None:
+            raise SchemaError(f"{where} has 'other', which only categorical attributes can have; remove it.")
+        if self.kind == "integer" and (type(self.codes) is not int or self.codes < 1):
+            raise SchemaError(f"{where} has {self.codes!r} codes; it needs a whole number of at least 1.")
+        if self.kind == "numeric":
+            self._check_grid(where)
+            self._check_edges(where)
+        elif given_away := [key for key in ("integral", "clamp", *GRID) if getattr(self, key) not in (None, False)]:
+            raise SchemaError(f"{where} has {given_away[0]!r}, which only numeric attributes can have; remove it.")
+        if self.kind != "categorical":
+            object.__setattr__(self, "ordered", True)
+        if self.size > MAX_SIZE:
+            raise SchemaError(
+                f"{where} has {self.size:,} codes; at most {MAX_SIZE:,} are possible, use wider bins or 'other'."
+            )
+
+    def _check_values(self, where: str) -> None:
+        values = tuple(self.values)
+        if not values:
+            raise SchemaError(f"{where} has no values; list at least one.")
+        kinds = {type(value) for value in values} | ({type(self.other)} if self.other is not None else set())
+        if kinds == {int, float}:
+            values, kinds = tuple(map(float, values)), {float}
+        numbers = kinds == {float}
+        if len(kinds) > 1 or not kinds <= {str, int, float, bool} or (numbers and not all(math.isfinite(float(value)) for value in values)):
+            raise SchemaError(f"{where}: values and 'other' must be all text, all finite numbers or all true/false.")
+        if self.other is not None and self.other not in values:
+            values = (*values, self.other)
+        object.__setattr__(self, "values", values)
+        if len(set(values)) < len(values):
+            twice = next(value for i, value in enumerate(values) if value in values[:i])
+            raise SchemaError(f"{where} lists the value {twice!r} twice; list it once.")
+
+    def _check_grid(self, where: str) -> None:
+        if self.calendar is not None and self.calendar not in CALENDARS:
+            raise SchemaError(f"{where} has the calendar {self.calendar!r}; use one of {', '.join(CALENDARS)}.")
+        if self.timezone is not None:
+            if self.calendar != "timestamp":
+                raise SchemaError(f"{where} has a timezone, which only timestamps can have; remove it.")
+            _check_zone(self.name, self.timezone)
+        resolution = self.resolution
+        if resolution is not None:
+            if isinstance(resolution, bool) or not isinstance(resolution, int | float) or not 0 < resolution < math.inf:
+                raise SchemaError(f"{where}: resolution is {resolution!r}; write a number above 0, as 0.01 for hundredths.")
+            if self.calendar is not None and resolution != int(resolution):
+                raise SchemaError(f"{where}: resolution is {resolution!r}; that of dates and times is a whole number.")
+        if self.integral and (resolution is not None or self.calendar is not None):
+            raise SchemaError(f"{where} is integral and has a resolution or a calendar; give it one of them.")
+
+    def _check_edges(self, where: str) -> None:
+        try:
+            edges = tuple(float(edge) for edge in self.edges)
+        except (TypeError, ValueError):
+            raise SchemaError(f"{where}: edges must be numbers.") from None
+        object.__setattr__(self, "edges", edges)
+        if len(edges) < 2:
+            raise SchemaError(f"{where} has {len(edges)} edges; it needs at least 2, the public bounds.")
+        if not all(map(math.isfinite, edges)):
+            raise SchemaError(
+                f"{where}: edges must be finite; give public bounds, and clamp = true if values may exceed them."
+            )
+        for i, (low, high) in enumerate(itertools.pairwise(edges)):
+            if low >= high:
+                raise SchemaError(
+                    f"{where}: edges must increase, but {self.edge_text(i)} is followed by {self.edge_text(i + 1)}."
+                )
+        if self.step:
+            for code in range(len(edges) - 1):
+                low, high = self.multiples(code)
+                if low > high:
+                    held = "whole number" if self.integral else f"multiple of {self.step:g}"
+                    raise SchemaError(
+                        f"{where}: the bin from {self.edge_text(code)} to {self.edge_text(code + 1)} holds no {held}; "
+                        f"use wider bins or {'integral = false' if self.integral else 'a finer resolution'}."
+                    )
+
+    @classmethod
+    def categorical(
+        cls,
+        name: str,
+        values: Iterable[Value],
+        *,
+        missing: bool = False,
+        other: Value | None = None,
+        ordered: bool = False,
+    ) -> Attribute:
+        """An attribute with listed values."""
+        return cls(name, "categorical", values=tuple(values), missing=missing, other=other, ordered=ordered)
+
+    @classmethod
+    def integer(cls, name: str, codes: int, *, missing: bool = False) -> Attribute:
+        """An attribute whose column holds the codes 0 to ``codes`` - 1."""
+        return cls(name, "integer", codes=codes, missing=missing)
+
+    @classmethod
+    def numeric(
+        cls,
+        name: str,
+        edges: Iterable[float],
+        *,
+        integral: bool = False,
+        resolution: float | None = None,
+        clamp: bool = False,
+        missing: bool = False,
+    ) -> Attribute:
+        """A numeric attribute with public bin edges."""
+        return cls(
+            name, "numeric", edges=tuple(edges), integral=integral, resolution=resolution, clamp=clamp, missing=missing
+        )
+
+    @classmethod
+    def temporal(
+        cls,
+        name: str,
+        calendar: Calendar,
+        edges: Iterable[Any],
+        *,
+        timezone: str | None = None,
+        resolution: float | None = None,
+        clamp: bool = False,
+        missing: bool = False,
+    ) -> Attribute:
+        """Dates, times of day or timestamps with public bin edges: numbers, values of datetime's, or ISO 8601 texts."""
+        numbers = _instants(name, calendar, edges, timezone)
+        return cls(
+            name,
+            "numeric",
+            edges=numbers,
+            clamp=clamp,
+            missing=missing,
+            resolution=resolution,
+            calendar=calendar,
+            timezone=timezone,
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of codes, the one of missing values included."""
+        present = {"categorical": len(self.values), "integer": self.codes, "numeric": len(self.edges) - 1}
+        return present[self.kind] + self.missing
+
+    @property
+    def step(self) -> float:
+        """What values of a numeric attribute are multiples of; 0 if of nothing."""
+        return 1.0 if self.integral else self.resolution or float(self.calendar is not None)
+
+    def multiples(self, code: int) -> tuple[int, int]:
+        """The least and greatest multiple of the step in a bin of a numeric attribute, in steps."""
+        # 0.7 is 6.999... steps of 0.1.
+        low, high = (round(edge / self.step, 6) for edge in self.edges[code : code + 2])
+        last = code == len(self.edges) - 2
+        return math.ceil(low), math.floor(high) if last else math.ceil(high) - 1
+
+    def edge_text(self, index: int) -> str:
+        """An edge of a numeric attribute as people read it."""
+        edge = self.edges[index]
+        return f"{edge:g}" if self.calendar is None else to_text(self.calendar, edge, self.timezone)
+
+    def to_json(self) -> dict[str, Any]:
+        """The attribute as the mapping that a schema file holds; parts at their defaults are left out."""
+        out: dict[str, Any] = {"name": self.name}
+        if self.kind == "categorical":
+            out["values"] = list(self.values)
+            if self.ordered:
+                out["ordered"] = True
+        elif self.kind == "integer":
+            out["codes"] = self.codes
+        else:
+            out["edges"] = [
+                int(edge) if edge.is_integer() and abs(edge) < 1e15 else edge for edge in self.edges
+            ] if self.calendar is None else [to_text(self.calendar, edge, self.timezone) for edge in self.edges]
+            out.update({key: getattr(self, key) for key in GRID if getattr(self, key) is not None})
+        if self.other is not None:
+            out["other"] = self.other
+        out.update({flag: True for flag in ("integral", "clamp", "missing") if getattr(self, flag)})
+        return out
+
+    @classmethod
+    def from_json(cls, data: Any) -> Attribute:
+        """Read the mapping of a schema file; ``bounds`` and ``bins`` (a number of equally wide ones, or a unit of the calendar)
+        may stand for ``edges``, and the edges' kind for ``calendar``.
+
+        Raises:
+            SchemaError: unknown or contradicting keys, or parts that do not make a domain.
+        """
+        if not isinstance(data, Mapping):
+            raise SchemaError(f"An attribute of the schema is {data!r}; write a name and its values, codes or edges.")
+        parts = dict(data)
+        name = parts.setdefault("name", "")
+        if unknown := sorted(map(str, parts.keys() - set(ATTRIBUTE_KEYS))):
+            raise SchemaError(
+                f"Attribute {name!r} has the unknown key {unknown[0]!r}; the keys are {', '.join(ATTRIBUTE_KEYS)}."
+            )
+        if ("bounds" in parts or "bins" in parts) and "edges" in parts:
+            raise SchemaError(f"Attribute {name!r} has edges as well as bounds or bins; give one or the other.")
+        bounds, bins = parts.pop("bounds", None), parts.pop("bins", None)
+        given = parts.get("edges", bounds)
+        if isinstance(given, Sequence) and not isinstance(given, str) and given and calendar_of(given[0]) is not None:
+            parts.setdefault("calendar", calendar_of(given[0]))
+        if parts.get("calendar") in CALENDARS:
+            zone = parts.get("timezone")
+            if bounds is not None or bins is not None:
+                parts["edges"] = calendar_edges(name, parts["calendar"], bounds, bins, zone)
+            elif isinstance(given, Sequence) and not isinstance(given, str):
+                parts["edges"] = _instants(name, parts["calendar"], given, zone)
+        elif bounds is not None or bins is not None:
+            parts["edges"] = equal_edges(name, bounds, bins)
+        kinds = {"values": "categorical", "codes": "integer", "edges": "numeric"}
+        found = [key for key in kinds if key in parts]
+        if len(found) != 1:
+            raise SchemaError(
+                f"Attribute {name!r} has {' and '.join(found) or 'no domain'}; "
+                "give it exactly one of values, codes, edges, or bounds with bins."
+            )
+        for key in ("values", "edges"):
+            if key in parts:
+                if isinstance(parts[key], str) or not isinstance(parts[key], Sequence):
+                    raise SchemaError(f"Attribute {name!r}: {key} is {parts[key]!r}; write a list.")
+                parts[key] = tuple(parts[key])
+        return cls(kind=kinds[found[0]], **parts)  # type: ignore[arg-type]
+
+
+def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:
+    """Edges of equally wide bins between two bounds."""
+    if not isinstance(bounds, Sequence) or len(bounds) != 2 or not all(isinstance(b, int | float) for b in bounds):
+        raise SchemaError(
+            f"Attribute {name!r}: bounds is {bounds!r}; write the two public bounds, as in bounds = [0, 100]."
+        )
+    if type(bins) is not int or not 1 <= bins <= MAX_SIZE:
+        raise SchemaError(f"Attribute {name!r}: bins is {bins!r}; write how many equally wide bins, as in bins = 20.")
+    low, high = bounds
+    return (*(low + (high - low) * i / bins for i in range(bins)), high)
+
+
+def calendar_edges(name: str, calendar: Calendar, bounds: Any, bins: Any, timezone: str | None) -> tuple[float, ...]:
+    """Edges between two dates or times: a number of equally wide bins, to whole days or seconds, or those of the calendar."""
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+        raise SchemaError(f"Attribute {name!r}: bounds is {bounds!r}; write the first and the last {calendar}.")
+    low, high = _instants(name, calendar, bounds, timezone)
+    if bins in UNITS:
+        try:
+            return unit_edges(calendar, low, high, bins, MAX_SIZE, timezone)
+        except ValueError as error:
+            raise SchemaError(f"Attribute {name!r}: bins is {bins!r}, but {error}.") from None
+    if isinstance(bins, str):
+        raise SchemaError(f"Attribute {name!r}: bins is {bins!r}; write a number, or one of {', '.join(UNITS)}.")
+    return tuple(float(round(edge)) for edge in equal_edges(name, (low, high), bins))
+
+
+def _check_zone(name: str, timezone: Any) -> None:
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):
+        raise SchemaError(f"Attribute {name!r}: no time zone is called {timezone!r}; use a name as 'Europe/Vienna'.") from None
+
+
+def _instants(name: str, calendar: Calendar, values: Iterable[Any], timezone: str | None) -> tuple[float, ...]:
+    """Edges of dates or times as numbers."""
+    if timezone is not None:
+        _check_zone(name, timezone)
+    try:
+        return tuple(float(v) if type(v) in (int, float) else to_number(calendar, v, timezone) for v in values)
+    except (ValueError, TypeError, AttributeError, OSError, OverflowError) as error:
+        raise SchemaError(f"Attribute {name!r}: edges and bounds must be of the calendar {calendar!r} ({error}).") from None

@@ -1,0 +1,118 @@
+"""Dates and times as numbers: what the edges and cells of such attributes are counted in.
+
+A date is a number of days since 1970-01-01, a timestamp one of seconds since then (in UTC if it has a time zone, else as the
+clock on the wall shows), a time of day one of seconds since midnight.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Literal, get_args
+from zoneinfo import ZoneInfo
+
+__all__ = ["CALENDARS", "UNITS", "Calendar", "calendar_of", "to_number", "to_text", "unit_edges"]
+
+Calendar = Literal["date", "time", "timestamp"]
+CALENDARS: tuple[Calendar, ...] = get_args(Calendar)
+# Bins by the calendar: a bin for every day, week (from Monday), month and so on.
+UNITS = ("hour", "day", "week", "month", "quarter", "year")
+EPOCH = datetime(1970, 1, 1)
+DAY = 86_400
+
+
+def calendar_of(value: Any) -> Calendar | None:
+    """Which calendar a value of a TOML file belongs to; None if it is no date or time."""
+    if isinstance(value, datetime):
+        return "timestamp"
+    return "date" if isinstance(value, date) else "time" if isinstance(value, time) else None
+
+
+def to_number(calendar: Calendar, value: Any, timezone: str | None = None) -> float:
+    """A date or time, or its ISO 8601 text, as a number.
+
+    Args:
+        calendar: which of them.
+        value: text such as "2013-05-31", "2013-05-31 17:30" or "17:30:15", or a value of datetime's.
+        timezone: the zone that a timestamp without an offset is of; None for clocks on the wall, which have none.
+
+    Raises:
+        ValueError: it is no such date or time, or it has an offset where there is no time zone.
+    """
+    if calendar == "time":
+        at = time.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if not isinstance(at, time) or at.tzinfo is not None:
+            raise ValueError(f"{value!r} is no time of day without an offset")
+        return at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6
+    moment = _moment(value)
+    if calendar == "date":
+        days = (moment.replace(tzinfo=None) - EPOCH) / timedelta(days=1)
+        if moment.tzinfo is not None or not days.is_integer():
+            raise ValueError(f"{value!r} is no date")
+        return days
+    if timezone is None:
+        if moment.tzinfo is not None:
+            raise ValueError(f"{value!r} has an offset")
+        return (moment - EPOCH) / timedelta(seconds=1)
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=ZoneInfo(timezone))
+    return (aware - EPOCH.replace(tzinfo=UTC)) / timedelta(seconds=1)
+
+
+def _moment(value: Any) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise ValueError(f"{value!r} is no date")
+    return value
+
+
+def to_text(calendar: Calendar, number: float, timezone: str | None = None) -> str:
+    """The ISO 8601 text that :func:`to_number` reads as this number; timestamps of a time zone with their offset."""
+    if calendar == "date":
+        return (EPOCH + timedelta(days=number)).date().isoformat()
+    if calendar == "time":
+        # The end of the last bin of a day.
+        return (EPOCH + timedelta(seconds=min(number, DAY - 1e-6))).time().isoformat()
+    if timezone is None:
+        return (EPOCH + timedelta(seconds=number)).isoformat(sep=" ")
+    return (EPOCH.replace(tzinfo=UTC) + timedelta(seconds=number)).astimezone(ZoneInfo(timezone)).isoformat(sep=" ")
+
+
+def unit_edges(
+    calendar: Calendar, low: float, high: float, unit: str, most: int, timezone: str | None = None
+) -> tuple[float, ...]:
+    """Edges from ``low`` to ``high``, and at the starts of all hours, days, weeks, months, quarters or years between.
+
+    Raises:
+        ValueError: the calendar has no such units, or there are more than ``most`` of them.
+    """
+    if calendar == "time":
+        if unit != "hour":
+            raise ValueError("times of day have bins of an hour, or a number of bins")
+        inside = [3600.0 * hour for hour in range(25)]
+    elif unit == "hour":
+        if calendar == "date":
+            raise ValueError("dates have bins of a day at least")
+        if (high - low) / 3600 > most:
+            raise ValueError(f"there are more than {most:,} hours between them")
+        inside = [3600.0 * hour for hour in range(math.floor(low / 3600), math.ceil(high / 3600) + 1)]
+    else:
+        scale = 1 if calendar == "date" else DAY
+        if (high - low) / scale > most * {"day": 1, "week": 7}.get(unit, 28):
+            raise ValueError(f"there are more than {most:,} bins of a {unit} between them")
+        first = (EPOCH + timedelta(days=math.floor(low / scale) - 1)).date()
+        last = (EPOCH + timedelta(days=math.ceil(high / scale) + 1)).date()
+        inside = [to_number(calendar, start, timezone) for start in _starts(first, last, unit)]
+    return (low, *(edge for edge in inside if low < edge < high), high)
+
+
+def _starts(first: date, last: date, unit: str) -> list[date]:
+    if unit in ("day", "week"):
+        start = first - timedelta(days=first.weekday()) if unit == "week" else first
+        step = 7 if unit == "week" else 1
+        return [start + timedelta(days=i) for i in range(0, (last - start).days + 1, step)]
+    months = {"month": 1, "quarter": 3, "year": 12}[unit]
+    numbers = range((first.year * 12 + first.month - 1) // months * months, last.year * 12 + last.month, months)
+    return [date(number // 12, number % 12 + 1, 1) for number in numbers]

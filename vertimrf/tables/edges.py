@@ -1,0 +1,88 @@
+"""Bin edges for numbers, such that values drawn inside the bins again have the mean and the spread of those read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["decimals_of", "drafted_edges"]
+
+# Edges are chosen among so many quantiles, and among the quantiles of the tails halved again and again.
+QUANTILES = 96
+MOST_DECIMALS = 6
+
+
+def decimals_of(values: npt.NDArray[np.float64]) -> int | None:
+    """Digits after the point that all numbers do with, or None if six are too few."""
+    for digits in range(MOST_DECIMALS + 1):
+        scaled = values * 10.0**digits
+        if (np.abs(scaled - np.round(scaled)) <= 1e-6).all():
+            return digits
+    return None
+
+
+def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
+    """Edges of at most so many bins that cost the least spread.
+
+    A value drawn evenly inside a bin is off by the bin's width and by the distance of its middle from the mean inside. The sum of
+    both squares over all records is least, among the candidates, by dynamic programming: bins are narrow where values are many,
+    but also in the tails, where few records are far from the middle; a value that many records have gets a bin of its own.
+
+    Args:
+        counts: records by number [finite, at least one].
+        bins: most bins.
+
+    Returns:
+        Increasing edges, at least 2; the first is the least number, the last the greatest, or the next that is possible.
+    """
+    values = np.array(sorted(counts))
+    weights = np.array([counts[value] for value in values.tolist()], float)
+    digits = decimals_of(values)
+    after = np.append(values[1:], values[-1]) if digits is None else np.round(values + 10.0**-digits, digits)
+    edges = _candidates(values, weights, after)
+    if len(edges) < 3:
+        return (float(values[0]), float(edges[-1] if edges[-1] > values[0] else values[0] + 1))
+    inside = np.minimum(np.searchsorted(edges, values, side="right") - 1, len(edges) - 2)
+    number = np.append(0, np.cumsum(np.bincount(inside, weights, len(edges) - 1)))
+    total = np.append(0, np.cumsum(np.bincount(inside, weights * values, len(edges) - 1)))
+    # A bin ends at the last number below its upper edge.
+    step = 0.0 if digits is None else 10.0**-digits
+    first, end = np.triu_indices(len(edges), 1)
+    high = edges[end] - np.where(edges[end] > values[-1], step, 0.0 if digits is None else step * (end < len(edges) - 1))
+    records = number[end] - number[first]
+    mean = np.divide(total[end] - total[first], records, out=(high + edges[first]) / 2, where=records > 0)
+    cost = np.full((len(edges), len(edges)), np.inf)
+    cost[first, end] = records * ((high - edges[first]) ** 2 / 12 + ((high + edges[first]) / 2 - mean) ** 2)
+    best = np.where(np.arange(len(edges)) == 0, 0.0, np.inf)
+    came, reached = [], []
+    for _ in range(min(bins, len(edges) - 1)):
+        tried = best[:, None] + cost
+        came.append(tried.argmin(axis=0))
+        best = tried.min(axis=0)
+        reached.append(best[-1])
+    at = len(edges) - 1
+    chosen = [at]
+    for step_back in reversed(came[: int(np.argmin(reached)) + 1]):
+        at = int(step_back[at])
+        chosen.append(at)
+    return tuple(edges[chosen[::-1]].tolist())
+
+
+def _candidates(
+    values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], after: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Where an edge may be; ``after`` is the next possible number of each."""
+    if len(values) <= QUANTILES:
+        heavy = np.ones(len(values), bool)
+        at = values
+    else:
+        halves = 0.5 ** np.arange(7, np.log2(weights.sum()))
+        levels = np.concatenate([np.linspace(0, 1, QUANTILES + 1), halves, 1 - halves])
+        share = np.cumsum(weights) / weights.sum()
+        at = values[np.minimum(np.searchsorted(share, levels), len(values) - 1)]
+        heavy = weights * QUANTILES >= weights.sum()
+    # The greatest number is inside the last bin, unless that is a bin of its own.
+    ends = after[heavy]
+    return np.unique(np.concatenate([at, values[heavy], ends, values[:1], values[-1:]]))

@@ -167,6 +167,70 @@ def test_tables_are_joined_and_compared(files: dict[str, Path]) -> None:
     assert "tvd_across_parties" not in evaluate([files["all"]], files["all"], "id", single, ways=(2,))
 
 
+def test_distances_stand_beside_what_to_judge_them_by() -> None:
+    """y follows x at party a; z is on its own; the synthetic table has y of its own and z a third too often 0."""
+    rng = np.random.default_rng(8)
+    n = 3000
+    x, z = rng.integers(0, 2, n), rng.integers(0, 4, n)
+    y = np.where(x == 1, 1.5, 0.5)
+    real = pa.table({"id": range(n), "x": np.where(x == 1, "u", "v"), "y": y.astype(int), "z": z})
+    made = real.drop_columns(["id"]).set_column(1, "y", [rng.permutation(real["y"].to_numpy())])
+    made = made.set_column(2, "z", [np.where(rng.random(n) < 1 / 3, 0, z)])
+    out = evaluate([real], made, "id", SCHEMA, ways=(1, 2))
+    assert out["tvd_resampled"]["2"] < 0.03
+    assert out["tvd_independent"]["1"] == 0
+    columns = {tuple(marginal["columns"]): marginal["tvd"] for marginal in out["columns"]}
+    assert out["columns"][0]["columns"] == ["z"]
+    # A third of the three quarters that were not 0; standard error below 0.01.
+    assert abs(columns["z",] - 0.25) < 0.05
+    assert (columns["x",], columns["y",]) == (0, 0)
+    assert out["pairs"][0]["columns"] == ["x", "y"]
+    assert abs(out["pairs"][0]["tvd"] - 0.5) < 0.05
+    assert list(out["numbers"]) == ["y"]
+    assert out["numbers"]["y"]["real"] == out["numbers"]["y"]["synthetic"]
+    own = evaluate([real.select(["id", "x", "y"])], made, "id", SCHEMA, party="a")
+    assert list(own["tvd"]) == ["2"]
+    assert [marginal["columns"] for marginal in own["columns"]] == [["x"], ["y"]]
+    with pytest.raises(SchemaError, match="no party 'c'"):
+        evaluate([real], made, "id", SCHEMA, party="c")
+
+
+def test_numbers_are_compared_as_they_were() -> None:
+    schema = Schema.of({
+        "a": [
+            Attribute.numeric("cost", [0, 10, 100], missing=True),
+            Attribute.temporal("day", "date", ["2020-01-01", "2020-01-11", "2020-02-01"]),
+            Attribute.categorical("grade", [1, 2, 3]),
+            Attribute.categorical("text", ["a"]),
+        ]
+    })  # fmt: skip
+    n = 1000
+    rng = np.random.default_rng(9)
+    days = rng.integers(0, 31, n)
+    cost = 3.0 * days + 1
+    real = pa.table({
+        "id": range(n),
+        "cost": pa.array(cost, mask=days == 0),
+        "day": pa.array((18262 + days).astype(np.int32)).cast(pa.date32()),
+        "grade": 1 + days % 3,
+        "text": ["a"] * n,
+    })  # fmt: skip
+    made = real.drop_columns(["id"]).set_column(0, "cost", [rng.permutation(cost)])
+    out = evaluate([real], made, "id", schema)
+    held = cost[days > 0]
+    found = out["numbers"]["cost"]["real"]
+    assert found["mean"] == pytest.approx(held.mean())
+    assert found["deviation"] == pytest.approx(held.std())
+    assert found["quantiles"]["0.95"] == pytest.approx(np.quantile(held, 0.95))
+    assert out["numbers"]["day"]["real"]["mean"] == pytest.approx(18262 + days.mean())
+    assert list(out["numbers"]) == ["cost", "day", "grade"]
+    worst = out["correlations"][0]
+    assert worst["columns"] == ["cost", "day"]
+    assert worst["real"] == pytest.approx(1)
+    # No correlation is left but by chance: five standard errors of 1 / sqrt(n).
+    assert abs(worst["synthetic"]) < 5 / np.sqrt(n)
+
+
 def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="No real table has the column 'z'"):
         evaluate([files["a"]], files["synthetic"], "id", SCHEMA)

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from .errors import PlanError, SchemaError, TableError
 from .kernels.contingency import contingency
+from .moments import compare_correlations, compare_numbers, original_numbers
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import read_arrow, read_standing
-from .tables.table import align, check_columns, encode_arrow, encode_columns, some
+from .tables.table import Table, check_columns, check_same_records, encode_arrow, encode_columns, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
 
@@ -157,8 +158,9 @@ def evaluate(
     ways: Sequence[int] | None = None,
     marginals: int = 300,
     seed: int = 0,
+    party: str | None = None,
 ) -> dict[str, Any]:
-    """Compare a synthetic table with the real ones, where one machine may see all of them.
+    """Compare a synthetic table with the real ones, where one machine may see all of them, or with one party's.
 
     Args:
         real: one table that holds all attributes, or several that hold some each, joined by id.
@@ -167,29 +169,49 @@ def evaluate(
         schema: domains of all attributes.
         ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
         marginals, seed: as in :func:`tvd`.
+        party: compare the attributes of this party alone, whose table is then the real one.
 
     Returns:
-        ``{"tvd": {"3": mean, ...}, "records": {"real": n, "synthetic": m}, "marginals": ..., "seed": ...}``, and
-        ``"tvd_across_parties"`` over marginals that span two or more parties if the schema has more than one. They are exact
-        statistics of the real tables, as ``"standing"`` says: not private. ``"synthetic_standing"`` is what the synthetic table
-        says of itself.
+        - ``"tvd"``: ``{"3": mean, ...}``; to judge it by, ``"tvd_resampled"`` is that of as many records drawn from the real
+          ones, ``"tvd_independent"`` that of the real columns with all dependence shuffled away.
+        - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more than one.
+        - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
+        - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
+        - ``"records"``: ``{"real": n, "synthetic": m}``; ``"marginals"`` and ``"seed"`` as given.
+        - ``"standing"``: these are exact statistics of the real tables: not private. ``"synthetic_standing"`` is what the
+          synthetic table says of itself.
 
     Raises:
         TableError, SchemaError: tables that cannot be read or do not fit the schema.
         PlanError: a way for which there are no marginals.
     """
-    attributes = len(schema.attributes)
-    if ways is None:
-        ways = usual_ways(attributes)
-    truth = read_real(real, id, schema)
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
     check_columns(table.column_names, id, schema.attributes, where)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
+    if party is not None:
+        schema = Schema.of({party: schema.part(party)}, public=schema.public)
+    if ways is None:
+        ways = usual_ways(len(schema.attributes))
+    truth, numbers = read_real(real, id, schema)
     made = encode_columns(table, schema.attributes, where)
+    rng = np.random.default_rng(seed)
+    shuffled = np.stack([rng.permutation(row) for row in truth])
+    resampled = truth[:, rng.integers(truth.shape[1], size=made.shape[1])]
+
+    def distances(codes: Codes, ways: Sequence[int], owners: Sequence[int] | None = None) -> dict[str, float]:
+        return by_way(tvd(truth, codes, schema.sizes, ways, marginals, seed, owners))
+
+    synthetic_numbers = original_numbers(schema.attributes, table, made, where)
     out: dict[str, Any] = {
-        "tvd": by_way(tvd(truth, made, schema.sizes, ways, marginals, seed)),
+        "tvd": distances(made, ways),
+        "tvd_resampled": distances(resampled, ways),
+        "tvd_independent": distances(shuffled, ways),
+        "columns": farthest(truth, made, schema, 1),
+        "pairs": farthest(truth, made, schema, 2),
+        "numbers": compare_numbers(numbers, synthetic_numbers),
+        "correlations": compare_correlations(numbers, synthetic_numbers),
         "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
         "marginals": marginals,
         "seed": seed,
@@ -197,10 +219,18 @@ def evaluate(
         "synthetic_standing": read_standing(synthetic).to_json(),
     }
     if len(schema.parties) > 1:
-        owners = [schema.party_of(i) for i in range(attributes)]
-        crossing = [way for way in ways if way > 1]
-        out["tvd_across_parties"] = by_way(tvd(truth, made, schema.sizes, crossing, marginals, seed, owners))
+        owners = [schema.party_of(i) for i in range(len(schema.attributes))]
+        out["tvd_across_parties"] = distances(made, [way for way in ways if way > 1], owners)
     return out
+
+
+def farthest(real: Codes, synthetic: Codes, schema: Schema, way: int) -> list[dict[str, Any]]:
+    """The distance of every marginal of so many attributes, farthest first."""
+    found = [
+        {"columns": [schema.names[i] for i in subset], "tvd": distance(real, synthetic, schema.sizes, subset)}
+        for subset in itertools.combinations(range(len(schema.attributes)), way)
+    ]
+    return sorted(found, key=lambda marginal: -marginal["tvd"])
 
 
 def by_way(means: dict[int, float]) -> dict[str, float]:
@@ -208,22 +238,32 @@ def by_way(means: dict[int, float]) -> dict[str, float]:
     return {str(way): mean for way, mean in means.items()}
 
 
-def read_real(sources: Sequence[Any], id: str, schema: Schema) -> npt.NDArray[np.uint16]:
-    """Joined codes of all attributes, whichever table holds them [shape=(d, n), uint16]."""
-    tables, names, found = [], [], []
+def read_real(
+    sources: Sequence[Any], id: str, schema: Schema
+) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]]]:
+    """All attributes, whichever table holds them, in the order of the records' digests: codes [shape=(d, n)], and numbers."""
+    names, tables, found = [], [], []
+    numbers: dict[str, npt.NDArray[np.float64]] = {}
     for i, source in enumerate(sources):
         names.append(name_of(source, f"real table {i + 1}"))
         table = read_arrow(source)
-        part = [attribute for attribute in schema.attributes if attribute.name in table.column_names]
-        tables.append(encode_arrow(table, id, part, names[-1]))
+        part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
+        held = encode_arrow(table, id, part, names[-1])
+        order = np.argsort(held.digests)
+        tables.append(Table(part, held.digests[order], np.ascontiguousarray(held.codes[:, order])))
+        numbers |= {
+            name: values[order] for name, values in original_numbers(part, table, held.codes, names[-1]).items()
+        }
         found += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in found]:
         raise SchemaError(f"No real table has the column {some(absent)} of the schema; give all parties' tables.")
     if len(set(found)) < len(found):
         twice = [name for i, name in enumerate(found) if name in found[:i]]
         raise SchemaError(f"Two real tables have the column {some(twice)}; give each attribute once.")
-    codes = align(tables, names)
-    return codes[[found.index(name) for name in schema.names]]
+    check_same_records(tables, names)
+    codes = np.concatenate([table.codes for table in tables])
+    in_order = {name: numbers[name] for name in schema.names if name in numbers}
+    return codes[[found.index(name) for name in schema.names]], in_order
 
 
 def name_of(source: Any, default: str) -> str:

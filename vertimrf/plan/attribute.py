@@ -104,7 +104,8 @@ class Attribute:
         if kinds == {int, float}:
             values, kinds = tuple(map(float, values)), {float}
         numbers = kinds == {float}
-        if len(kinds) > 1 or not kinds <= {str, int, float, bool} or (numbers and not all(math.isfinite(float(value)) for value in values)):
+        finite = not numbers or all(math.isfinite(float(value)) for value in values)
+        if len(kinds) > 1 or not kinds <= {str, int, float, bool} or not finite:
             raise SchemaError(f"{where}: values and 'other' must be all text, all finite numbers or all true/false.")
         if self.other is not None and self.other not in values:
             values = (*values, self.other)

@@ -21,7 +21,7 @@ from ..plan.calendar import to_number
 from .arrow import Source, read_arrow, read_batches
 from .ids import check_distinct, digest_ids, is_text, shown
 
-__all__ = ["Table", "align", "check_same_records", "encode_columns", "encode_table", "read_chunks"]
+__all__ = ["Table", "align", "check_same_records", "column_numbers", "encode_columns", "encode_table", "read_chunks"]
 
 # Marks for cells without a code.
 MISSING, OUTSIDE = -1, -2
@@ -224,8 +224,7 @@ def parse(text: str) -> float:
 
 def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
     """Codes of an integer or numeric column, or MISSING or OUTSIDE [shape=(n,)]."""
-    read = read_numbers if attribute.calendar is None else read_instants
-    numbers, missing = read(attribute, column, where)
+    numbers, missing = column_numbers(attribute, column, where)
     with np.errstate(invalid="ignore"):
         if attribute.kind == "integer":
             fits = (numbers >= 0) & (numbers < attribute.codes) & (numbers == np.floor(numbers))
@@ -239,6 +238,17 @@ def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> n
             codes[~((numbers >= edges[0]) & (numbers <= edges[-1]))] = OUTSIDE
     codes[missing] = MISSING
     return codes
+
+
+def column_numbers(
+    attribute: Attribute, column: pa.ChunkedArray, where: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """An integer or numeric column as numbers, NaN where there is none, and which cells are missing; other NaN are no numbers.
+
+    Raises:
+        SchemaError: cells of a type that the attribute does not have.
+    """
+    return (read_numbers if attribute.calendar is None else read_instants)(attribute, column, where)
 
 
 def read_numbers(

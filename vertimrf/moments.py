@@ -1,0 +1,75 @@
+"""Means, deviations, quantiles and correlations of numbers, real beside synthetic: what tables are mostly used for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .plan.attribute import Attribute
+from .tables.table import column_numbers
+
+__all__ = ["compare_correlations", "compare_numbers", "original_numbers"]
+
+Numbers = Mapping[str, npt.NDArray[np.float64]]
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+def original_numbers(
+    attributes: tuple[Attribute, ...], table: pa.Table, codes: npt.NDArray[np.uint16], where: str
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The numbers in columns of a table, by name, NaN where one is missing; dates and times as days and seconds.
+
+    Args:
+        attributes: domains of the columns; those of text and of true/false are left out.
+        table: the original values.
+        codes: the same columns, encoded [shape=(d, n)].
+        where: names the table in errors.
+    """
+    out = {}
+    for attribute, row in zip(attributes, codes, strict=True):
+        if attribute.kind == "numeric":
+            values, _ = column_numbers(attribute, table[attribute.name], f"{where}: column {attribute.name!r}")
+            out[attribute.name] = np.where(np.isfinite(values), values, np.nan)
+        elif attribute.kind == "categorical" and type(attribute.values[0]) in (int, float):
+            listed = np.array([*map(float, attribute.values), *[np.nan] * attribute.missing])
+            out[attribute.name] = listed[row]
+    return out
+
+
+def compare_numbers(real: Numbers, synthetic: Numbers) -> dict[str, Any]:
+    """Mean, standard deviation and quantiles of every column, real and synthetic; columns without numbers are left out."""
+    out = {}
+    for name, values in real.items():
+        one, other = values[~np.isnan(values)], synthetic[name][~np.isnan(synthetic[name])]
+        if len(one) and len(other):
+            out[name] = {"real": _moments(one), "synthetic": _moments(other)}
+    return out
+
+
+def _moments(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    quantiles = dict(zip(map(str, QUANTILES), np.quantile(values, QUANTILES).tolist(), strict=True))
+    return {"mean": float(values.mean()), "deviation": float(values.std()), "quantiles": quantiles}
+
+
+def compare_correlations(real: Numbers, synthetic: Numbers) -> list[dict[str, Any]]:
+    """Pearson's correlation of every two columns, over records that have both; the pairs that differ most come first."""
+    pairs = []
+    for one, other in itertools.combinations(real, 2):
+        r, s = _correlation(real[one], real[other]), _correlation(synthetic[one], synthetic[other])
+        if r is not None and s is not None:
+            pairs.append({"columns": [one, other], "real": r, "synthetic": s})
+    return sorted(pairs, key=lambda pair: -abs(pair["real"] - pair["synthetic"]))
+
+
+def _correlation(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float | None:
+    both = ~(np.isnan(one) | np.isnan(other))
+    a, b = one[both], other[both]
+    if len(a) < 2 or not (np.ptp(a) and np.ptp(b)):
+        return None
+    return float(np.corrcoef(a, b)[0, 1])

@@ -176,6 +176,88 @@ def test_a_deployment_role_by_role(folder):
         assert (folder / name).stat().st_mode & 0o077 == 0
 
 
+def test_parties_find_out_that_their_ids_are_written_differently(folder):
+    planned(folder)
+    plan = ("--plan", folder / "plan.json")
+    for step in (
+        ("secret", "seal", *plan, "--key", folder / "left.key", "--secret", folder / "left.secret",
+         "--out", folder / "envelopes.json"),
+        ("secret", "join", folder / "envelopes.json", *plan, "--key", folder / "right.key", "--secret", folder / "right.secret"),
+    ):  # fmt: skip
+        assert run(*step).exit_code == 0
+    left, right = pd.read_csv(folder / "left.csv"), pd.read_parquet(folder / "right.parquet")
+    left["id"] = [f" P{i:07}" for i in range(len(left))]
+    left.to_csv(folder / "padded.csv", index=False)
+    right["id"] = [f"p{int(text[1:]):07}" for text in right["id"]]
+    right.to_csv(folder / "right.csv", index=False)
+    sampled = run("align", folder / "padded.csv", *own(folder, "left"), "--out", folder / "left.ids")
+    assert "which of their people are among 4,000 of yours" in sampled.output
+    # Only the other party can open it, and nothing of an id can be read in it.
+    sealed = (folder / "left.ids").read_text()
+    assert list(json.loads(sealed)["envelopes"]) == ["right"]
+    compared = ("align", folder / "right.csv", *own(folder, "right"), "--with", folder / "left.ids")
+    assert run(*compared).output.splitlines() == [
+        "left: 0 of 4,000 sampled ids match as they are written.",
+        "  4,000 would with another --id-format: none here, strip,lower at left.",
+    ]
+    refused(run("align", folder / "padded.csv", *own(folder, "left"), "--with", folder / "left.ids"), "nothing for 'left'")
+    refused(run("align", folder / "padded.csv", *own(folder, "left")), "--out", "--with")
+    refused(run("align", folder / "padded.csv", *own(folder, "left"), "--with", folder / "plan.json"), "is no id sample")
+    changed = json.loads(sealed)
+    changed["envelopes"]["right"] = changed["envelopes"]["right"][:-8] + "AAAAAAA="
+    (folder / "changed.ids").write_text(json.dumps(changed))
+    refused(run(*compared[:-1], folder / "changed.ids"), "does not open")
+    # So written, and checked first, both can run.
+    for table, name, more in (("padded.csv", "left", ("--id-format", "strip, lower")), ("right.csv", "right", ())):
+        checked = run("check", folder / table, *plan, "--name", name, "--id", "id", *more, "--out", folder / f"{name}.message")
+        assert checked.exit_code == 0, checked.output
+        assert "is ready for the plan" in checked.output
+        result = run("party", folder / table, *own(folder, name), *more, "--out", folder / f"{name}.message")
+        assert result.exit_code == 0, result.output
+    made = run("server", folder / "left.message", folder / "right.message", *plan, "--key", folder / "server.key",
+               "--out", folder / "synthetic.parquet")  # fmt: skip
+    assert made.exit_code == 0, made.output
+    refused(run("party", folder / "padded.csv", *own(folder, "left"), "--id-format", "upper", "--out", folder / "m"), "'upper'")
+
+
+def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
+    planned(folder)
+    table = pd.read_parquet(folder / "right.parquet").head(1000)
+    table.loc[table.index[0], "x"] = "violet"
+    table.loc[table.index[1], "age"] = 91
+    table.loc[table.index[2], "id"] = table.loc[table.index[3], "id"]
+    table["more"] = 1
+    table.to_csv(folder / "bad.csv", index=False)
+    before = set(folder.iterdir())
+    result = run("check", folder / "bad.csv", "--plan", folder / "plan.json", "--name", "right", "--id", "id",
+                 "--out", folder / "nowhere" / "m")  # fmt: skip
+    refused(result, "5 problems", "nothing was released")
+    problems = [line for line in result.output.splitlines() if line.startswith("Problem: ")]
+    for problem, words in zip(problems, ("'more', not in the schema", "holds 'violet'", "holds '91'", "repeats an id",
+                                         "its folder does not exist"), strict=True):  # fmt: skip
+        assert words in problem
+    assert "1,000 records, 2 attributes" in result.output
+    assert "The plan expects 4,000 records" in result.output
+    assert set(folder.iterdir()) == before
+    checked = ("check", folder / "left.csv", "--plan", folder / "plan.json")
+    refused(run(*checked, "--name", "middle", "--id", "id"), "no party 'middle'")
+    lone = run(*checked, "--name", "left", "--id", "who")
+    assert "has no id column 'who'" in lone.output
+
+
+def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
+    for table, name, more in (("left.csv", "left", ()), ("right.parquet", "right", ("--drop", "age"))):
+        drafted = run("schema", folder / table, "--id", "id", "--name", name, *more, "--out", folder / f"{name}.toml")
+        assert drafted.exit_code == 0, drafted.output
+    merged = run("schema", "merge", folder / "left.toml", folder / "right.toml", "--out", folder / "both.toml")
+    assert "3 attributes of left, right" in merged.output
+    assert "set public = true" in merged.output
+    refused(run("schema", "merge", folder / "left.toml", folder / "right.toml", "--out", folder / "both.toml"), "may hold edits")
+    again = folder / "again.toml"
+    again.write_text((folder / "left.toml").read_text())
+    refused(run("schema", "merge", folder / "left.toml", again, "--out", folder / "c.toml"), "Party 'left' is in", "again.toml")
+
+
 def test_everyone_has_its_own_key_or_is_refused(folder):
     planned(folder)
     plan = ("--plan", folder / "plan.json")

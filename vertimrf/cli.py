@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from .progress import for_terminal
 __all__ = ["main"]
 
 ENCODERS = "scheduled-pairs; count-sketch (smaller messages); grr (baseline, replace one record); published (not private)."
+ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
 class _Group(click.Group):
@@ -97,14 +99,21 @@ def _write_json(path: str | None, data: Any) -> None:
         write_text(path, json.dumps(data, indent=1) + "\n")
 
 
-def _read_records(table: str, id_column: str, plan: Any, party: str) -> Any:
+def _formats(text: str) -> tuple[str, ...]:
+    from .tables.ids import check_formats
+
+    return check_formats([part.strip() for part in text.split(",") if part.strip()])
+
+
+def _read_records(table: str, id_column: str, plan: Any, party: str, id_format: str) -> Any:
     """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
     from .tables.arrow import read_arrow
     from .tables.table import encode_table
 
+    formats = _formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
-    records = encode_table(read_arrow(table), id_column, plan.schema.part(party), name=table)
+    records = encode_table(read_arrow(table), id_column, plan.schema.part(party), table, formats)
     progress.step("encoding")
     return records
 
@@ -572,9 +581,103 @@ def join(envelopes: str, plan_file: str, key: str, secret_file: str) -> None:
 @main.command()
 @click.argument("table")
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")
+@click.option("--name", "party", required=True, help="The party's name in the plan.")
+@click.option("--id", "id_column", required=True, help="Record id column.")
+@click.option("--id-format", default="", help=ID_FORMAT)
+@click.option("--out", help="The message file that is to be written.")
+def check(table: str, plan_file: str, party: str, id_column: str, id_format: str, out: str | None) -> None:
+    """A data holder: find everything about a table that would stop or spoil a run, before anything is released.
+
+    What is printed is exact, so for your own eyes.
+    """
+    from .party.check import check_space, check_table
+    from .plan.forecast import forecast
+    from .plan.plan import Plan
+    from .tables.arrow import read_arrow
+
+    agreed = Plan.load(plan_file)
+    agreed.schema.part(party)
+    found = check_table(read_arrow(table), id_column, agreed, party, table, _formats(id_format))
+    problems = list(found.problems)
+    index = agreed.party_names.index(party)
+    needed = agreed.message_size(index)
+    if out is not None:
+        # The message, and the record of it.
+        wrong = _output_problem(out) or check_space(Path(out).absolute().parent, 2 * needed)
+        problems += [wrong] if wrong else []
+    for fact in found.facts:
+        click.echo(f"  {fact}")
+    foreseen = forecast(agreed)
+    if foreseen is not None:
+        click.echo(f"  The message: about {needed / 1e6:.1f} MB. Encoding takes {foreseen[0][index]}.")
+    for note in found.notes:
+        click.echo(f"Note: {note}")
+    if problems:
+        for problem in problems:
+            click.echo(f"Problem: {problem}", err=True)
+        count = f"{len(problems)} problem{'s' * (len(problems) > 1)}"
+        raise PlanError(f"{table} has {count}; nothing was released, mend and check again.")
+    click.echo(f"{table} is ready for the plan {agreed.fingerprint}.")
+
+
+def _output_problem(path: str) -> str | None:
+    try:
+        _check_writable(path)
+    except PlanError as error:
+        return str(error)
+    return None if os.access(Path(path).absolute().parent, os.W_OK) else f"Cannot write {path}: its folder is read-only."
+
+
+@main.command()
+@click.argument("table")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan.")
+@click.option("--key", required=True, help="Your private key file.")
+@click.option("--secret", "secret_file", required=True, help="The parties' secret.")
+@click.option("--id", "id_column", required=True, help="Record id column.")
+@click.option("--out", help="Id sample to write, sealed for the other parties.")
+@click.option("--with", "others", multiple=True, help="Another party's id sample to compare with; as often as needed.")
+def align(
+    table: str, plan_file: str, key: str, secret_file: str, id_column: str, out: str | None, others: Sequence[str]
+) -> None:
+    """Data holders among themselves: do they write the ids of the same people the same way?
+
+    Write an id sample with --out, send it to the other parties, and compare with theirs. They learn which of their own people are
+    in it, exactly; the server learns nothing.
+    """
+    from .errors import MessageError
+    from .files.atomic import read_json
+    from .party.alignment import best_match, open_sample, sample_ids, seal_sample
+    from .party.secret import Secret
+    from .tables.arrow import read_arrow
+
+    if out is None and not others:
+        raise PlanError("Give --out, to write an id sample, or --with and the samples of other parties.")
+    _check_writable(out)
+    agreed, own = _load_own(plan_file, key)
+    ids = read_arrow(table)
+    if id_column not in ids.column_names:
+        raise PlanError(f"{table} has no id column {id_column!r}; its columns are {', '.join(ids.column_names[:5])}, ...")
+    mine = sample_ids(ids[id_column], Secret.load(secret_file), agreed, f"{table}, id column {id_column!r}")
+    if out is not None:
+        _write_json(out, seal_sample(mine, agreed, own))
+        click.echo(f"{out} written. It tells the other parties which of their people are among {len(mine[()]):,} of yours.")
+    for path in others:
+        sender, theirs = open_sample(read_json(path, "id sample", MessageError), agreed, own, path)
+        match = best_match(mine, theirs)
+        most = min(match.mine, match.theirs)
+        click.echo(f"{sender}: {match.plain:,} of {most:,} sampled ids match as they are written.")
+        if match.matching > match.plain:
+            here, there = (",".join(formats) or "none" for formats in (match.my_format, match.their_format))
+            click.echo(f"  {match.matching:,} would with another --id-format: {here} here, {there} at {sender}.")
+
+
+@main.command()
+@click.argument("table")
+@click.option("--plan", "plan_file", required=True, help="The agreed plan.")
 @click.option("--key", required=True, help="This party's private key file, by which the plan knows it.")
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
+@click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
@@ -584,6 +687,7 @@ def party(
     key: str,
     secret_file: str,
     id_column: str,
+    id_format: str,
     claim_as_published: bool,
     threads: int | None,
     out: str,
@@ -602,7 +706,7 @@ def party(
             "with --claim-as-published."
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
-    records = _read_records(table, id_column, agreed, own.party)
+    records = _read_records(table, id_column, agreed, own.party, id_format)
     releases = Releases.beside(secret_file)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
     _write_release(out, message)
@@ -644,6 +748,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
 @click.option("--key", required=True, help="This party's private key file, by which the plan knows it.")
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
+@click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Answer file to write; send it to the server.")
 def answer(
@@ -653,6 +758,7 @@ def answer(
     key: str,
     secret_file: str,
     id_column: str,
+    id_format: str,
     threads: int | None,
     out: str,
 ) -> None:
@@ -667,7 +773,7 @@ def answer(
     agreed, own = _load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
-    records = _read_records(table, id_column, agreed, own.party)
+    records = _read_records(table, id_column, agreed, own.party, id_format)
     releases = Releases.beside(secret_file)
     reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
     _write_release(out, reply)

@@ -27,6 +27,7 @@ from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode
 from vertimrf.tables.arrow import check_output, read_arrow, read_standing, write_table
+from vertimrf.tables.ids import format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table, read_chunks
 
@@ -368,6 +369,45 @@ def test_dates_and_times_of_every_kind_of_file(tmp_path: Path) -> None:
         "day,at,clock\n2020-01-01,2020-01-01T11:59:59,11:59:59\n2020-01-02,2020-01-01 17:00+00:00,12:00\n2020-02-01,NA,23:59:59\n"
     )
     assert encode_columns(read_arrow(path), attributes, "t").tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("formats", "written"),
+    [
+        ((), [" Ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]),
+        (("strip",), ["Ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]),
+        (("lower",), [" ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]),
+        (("whole",), [" Ab1", "007", "12", "-3", "x.0", "0", "000", "0x", "1.5", None]),
+        (("unpad",), [" Ab1", "7", "12.0", "-3.00", "x.0", "0", "0", "x", "1.5", None]),
+        (("unpad", "whole", "lower", "strip"), ["ab1", "7", "12", "-3", "x.0", "0", "0", "x", "1.5", None]),
+    ],
+)
+def test_ids_written_another_way(formats: tuple[str, ...], written: list) -> None:
+    ids = pa.chunked_array([[" Ab1", "007", "12.0", "-3.00", "x.0", "0", "000", "0x", "1.5", None]])
+    assert format_ids(ids, formats).to_pylist() == written
+
+
+def test_ids_of_every_type_have_formats() -> None:
+    some = uuid.UUID(int=5)
+    assert format_ids(pa.chunked_array([[7, 8]]), ["unpad"]).to_pylist() == ["7", "8"]
+    assert format_ids(pa.chunked_array([[7.0, None]]), ["strip"]).to_pylist() == ["7", None]
+    assert format_ids(pa.chunked_array([["A", "b"]]).dictionary_encode(), ["lower"]).to_pylist() == ["a", "b"]
+    assert format_ids(pa.chunked_array([pa.array([some.bytes], pa.uuid())]), ["lower"]).to_pylist() == [str(some)]
+    with pytest.raises(TableError, match="no id format 'upper'; they are strip, lower, whole, unpad"):
+        format_ids(pa.chunked_array([["a"]]), ["upper"])
+    # Two ways of writing one person: the table names a person twice.
+    with pytest.raises(TableError, match="1 record repeats an id"):
+        encode_table(pa.table({"id": ["7", "007"]}), "id", (), id_format=["unpad"])
+    assert encode_table(pa.table({"id": ["007"]}), "id", (), id_format=["unpad"]).digests.tolist() == [
+        xxhash.xxh64_intdigest(b"7")
+    ]
+
+
+def test_shapes_of_ids_tell_no_id() -> None:
+    ids = ["5", "57", "007", "00", "a-12", "B12", " x", "x" * 100, "12.0", None]
+    assert id_shapes(pa.chunked_array([ids])) == {
+        "0": 2, "00...": 2, "(none)": 1, "0.0": 1, "A0": 1, "_a": 1, "a": 1, "a-0": 1
+    }  # fmt: skip
 
 
 DAYS = Attribute.temporal("x", "date", ["2020-01-01", "2020-01-04"])

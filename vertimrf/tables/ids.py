@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -10,8 +12,79 @@ import pyarrow.compute as pc
 from ..errors import TableError
 from ..kernels.digest import digest_fixed, digest_integers, digest_strings
 
-__all__ = ["check_distinct", "digest_ids", "record_digests", "shown"]
+__all__ = ["FORMATS", "check_distinct", "check_formats", "digest_ids", "format_ids", "id_shapes", "record_digests", "shown"]
 
+# What may be done to ids that are written differently, in this order: spaces around them dropped, letters made small, 123.0 made
+# 123, zeros in front dropped.
+FORMATS = ("strip", "lower", "whole", "unpad")
+DIGIT, LETTER = "0", "a"
+LONGEST_SHAPE = 40
+
+
+def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
+    """Formats in the order they are applied in.
+
+    Raises:
+        TableError: one that there is not.
+    """
+    if unknown := [name for name in formats if name not in FORMATS]:
+        raise TableError(f"There is no id format {unknown[0]!r}; they are {', '.join(FORMATS)}.")
+    return tuple(name for name in FORMATS if name in formats)
+
+
+def format_ids(column: pa.ChunkedArray, formats: Sequence[str]) -> pa.ChunkedArray:
+    """Ids written another way, see :data:`FORMATS`; what is not text is made text first. Without formats, the column as it is.
+
+    Raises:
+        TableError: a format that there is not.
+    """
+    formats = check_formats(formats)
+    if not formats:
+        return column
+    texts = as_texts(column)
+    for name in formats:
+        if name == "strip":
+            texts = pc.utf8_trim_whitespace(texts)
+        elif name == "lower":
+            texts = pc.utf8_lower(texts)
+        elif name == "whole":
+            texts = pc.replace_substring_regex(texts, r"^(-?[0-9]+)\.0*$", r"\1")
+        else:
+            texts = pc.replace_substring_regex(texts, r"^0+([0-9A-Za-z])", r"\1")
+    return texts
+
+
+def as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as text, a whole number as its digits, also where a frame with gaps made decimals of them."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type) and pc.all(pc.or_kleene(pc.equal(pc.floor(column), column), pc.is_null(column))).as_py():
+        column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
+    if getattr(column.type, "extension_name", "") == "arrow.uuid":
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+    return column.cast(pa.large_string())
+
+
+def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
+    """Records by the shape of their id, most frequent first: every digit as 0, every letter as a or A, at most 40 of them.
+
+    Runs of digits, or of letters of one kind, are written once, so that 5 and 57 are of one shape; numbers with zeros in front
+    are "00...": these are what ids are often written with and without.
+    """
+    texts = as_texts(column)
+    for pattern, shape in (
+        (r"^0[0-9]+$", "\x00"),
+        (r"[0-9]+", DIGIT),
+        (r"[a-z]+", LETTER),
+        (r"[A-Z]+", LETTER.upper()),
+        (r"^\x00$", "00..."),
+        (r"\s", "_"),
+    ):
+        texts = pc.replace_substring_regex(texts, pattern, shape)
+    shapes = pc.utf8_slice_codeunits(texts, 0, LONGEST_SHAPE).value_counts().to_pylist()
+    found = {"(none)" if one["values"] is None else one["values"]: one["counts"] for one in shapes}
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def record_digests(ids: npt.NDArray) -> npt.NDArray[np.uint64]:

@@ -19,7 +19,7 @@ from ..errors import SchemaError, TableError
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import to_number
 from .arrow import Source, read_arrow, read_batches
-from .ids import check_distinct, digest_ids, is_text, shown
+from .ids import check_distinct, digest_ids, format_ids, is_text, shown
 
 __all__ = ["Table", "align", "check_same_records", "column_numbers", "encode_columns", "encode_table", "read_chunks"]
 
@@ -55,7 +55,9 @@ class Table:
         return len(self.digests)
 
 
-def encode_table(source: Source, id: str, attributes: Sequence[Attribute], name: str | None = None) -> Table:
+def encode_table(
+    source: Source, id: str, attributes: Sequence[Attribute], name: str | None = None, id_format: Sequence[str] = ()
+) -> Table:
     """Encode one party's table.
 
     Args:
@@ -63,23 +65,26 @@ def encode_table(source: Source, id: str, attributes: Sequence[Attribute], name:
         id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id.
         attributes: the party's part of the schema; the table has these columns and the id, in any order.
         name: what to call the table in errors; default the file's path.
+        id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
 
     Raises:
-        TableError: no table, no or no usable ids, no records.
+        TableError: no table, no or no usable ids, no records, no such format.
         SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
     """
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
-    return encode_arrow(read_arrow(source), id, attributes, where)
+    return encode_arrow(read_arrow(source), id, attributes, where, id_format)
 
 
-def encode_arrow(table: pa.Table, id: str, attributes: Sequence[Attribute], where: str) -> Table:
+def encode_arrow(
+    table: pa.Table, id: str, attributes: Sequence[Attribute], where: str, id_format: Sequence[str] = ()
+) -> Table:
     """Encode an Arrow table; ``where`` names it in errors."""
     if id not in table.column_names:
         raise TableError(f"{where} has no id column {id!r}; its columns are {some(table.column_names)}.")
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     check_columns(table.column_names, id, attributes, where)
-    digests = digest_ids(table[id], f"{where}, id column {id!r}")
+    digests = digest_ids(format_ids(table[id], id_format), f"{where}, id column {id!r}")
     check_distinct(digests, table[id], f"{where}, id column {id!r}")
     return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id))
 

@@ -245,6 +245,25 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
     assert "has no id column 'who'" in lone.output
 
 
+def test_tables_of_other_dialects_and_more_columns(folder):
+    planned(folder)
+    left = pd.read_csv(folder / "left.csv")
+    left.assign(ward="Gynäkologie").to_csv(folder / "dialect.csv", index=False, sep=";", encoding="latin-1")
+    checked = ("check", folder / "dialect.csv", "--plan", folder / "plan.json", "--name", "left", "--id", "id")
+    dialect = ("--delimiter", ";", "--encoding", "latin-1")
+    for more in ((), ("--delimiter", ";")):
+        refused(run(*checked, *more), "dialect.csv cannot be read as a table")
+    refused(run(*checked, "--encoding", "latin-1"), "2 problems")
+    assert "has the column 'ward', not in the schema" in run(*checked, *dialect).output
+    result = run(*checked, *dialect, "--ignore-extra-columns")
+    assert "is ready for the plan" in result.output, result.output
+    refused(run(*checked, "--delimiter", ";;"), "one ASCII character")
+    refused(run(*checked, "--encoding", "klingon"), "no encoding 'klingon'")
+    drafted = run("schema", folder / "dialect.csv", "--id", "id", *dialect, "--out", folder / "drafted.toml")
+    assert drafted.exit_code == 0, drafted.output
+    assert "Gynäkologie" in (folder / "drafted.toml").read_text()
+
+
 def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
     for table, name, more in (("left.csv", "left", ()), ("right.parquet", "right", ("--drop", "age"))):
         drafted = run("schema", folder / table, "--id", "id", "--name", name, *more, "--out", folder / f"{name}.toml")

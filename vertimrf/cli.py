@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from .progress import for_terminal
 __all__ = ["main"]
 
 ENCODERS = "scheduled-pairs; count-sketch (smaller messages); grr (baseline, replace one record); published (not private)."
+EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
 ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
@@ -105,7 +107,23 @@ def _formats(text: str) -> tuple[str, ...]:
     return check_formats([part.strip() for part in text.split(",") if part.strip()])
 
 
-def _read_records(table: str, id_column: str, plan: Any, party: str, id_format: str) -> Any:
+def _reads_tables(command: Any) -> Any:
+    """Options of every command that reads people's tables; it is handed them as `csv`."""
+
+    @click.option("--delimiter", default=",", help="Between the cells of CSV files; \\t for tabs.")
+    @click.option("--encoding", default="utf-8", help="Of the text of CSV files, such as latin-1.")
+    @functools.wraps(command)
+    def reading(*args: Any, delimiter: str, encoding: str, **options: Any) -> Any:
+        from .tables.arrow import CsvFormat
+
+        return command(*args, csv=CsvFormat(delimiter.replace("\\t", "\t"), encoding), **options)
+
+    return reading
+
+
+def _read_records(
+    csv: Any, table: str, id_column: str, plan: Any, party: str, id_format: str, ignore_extra: bool
+) -> Any:
     """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
     from .tables.arrow import read_arrow
     from .tables.table import encode_table
@@ -113,7 +131,7 @@ def _read_records(table: str, id_column: str, plan: Any, party: str, id_format: 
     formats = _formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
-    records = encode_table(read_arrow(table), id_column, plan.schema.part(party), table, formats)
+    records = encode_table(read_arrow(table, csv), id_column, plan.schema.part(party), table, formats, ignore_extra)
     progress.step("encoding")
     return records
 
@@ -142,7 +160,9 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
+@_reads_tables
 def synthesize(
+    csv: Any,
     tables: Sequence[str],
     id_column: str,
     schema: str | None,
@@ -176,6 +196,7 @@ def synthesize(
         split=None if split is None else _numbers(split, "--split"),
         expected_records=expected_records,
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
+        csv=csv,
         delta=delta,
         encoder=encoder,
         claim_as_published=claim_as_published,
@@ -203,7 +224,9 @@ def synthesize(
 @click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
+@_reads_tables
 def evaluate(
+    csv: Any,
     real: Sequence[str],
     synthetic: str,
     id_column: str,
@@ -233,6 +256,7 @@ def evaluate(
         marginals=marginals,
         seed=seed,
         party=party,
+        csv=csv,
     )
     _write_json(json_file, outcome)
     if json_file != "-":
@@ -278,13 +302,14 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
 @click.option("--name", "names", multiple=True, help="The party's name; once for every table.  [default: party1, party2, ...]")
 @click.option("--drop", multiple=True, help="A column to leave out; as often as needed.")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
-def schema(tables: Sequence[str], id_column: str, names: Sequence[str], drop: Sequence[str], out: str) -> None:
+@_reads_tables
+def schema(csv: Any, tables: Sequence[str], id_column: str, names: Sequence[str], drop: Sequence[str], out: str) -> None:
     """Draft a schema, or one party's part of it, from data, to be edited into public knowledge: as drafted it is not private."""
     from .tables.arrow import read_arrow
     from .tables.infer import draft_schema
 
     _check_schema_file(out)
-    draft = draft_schema([read_arrow(table) for table in tables], id_column, names or None, drop)
+    draft = draft_schema([read_arrow(table, csv) for table in tables], id_column, names or None, drop)
     draft.schema.save(out)
     for flag in draft.flags:
         click.echo(f"  {flag}")
@@ -584,8 +609,19 @@ def join(envelopes: str, plan_file: str, key: str, secret_file: str) -> None:
 @click.option("--name", "party", required=True, help="The party's name in the plan.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
+@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
 @click.option("--out", help="The message file that is to be written.")
-def check(table: str, plan_file: str, party: str, id_column: str, id_format: str, out: str | None) -> None:
+@_reads_tables
+def check(
+    csv: Any,
+    table: str,
+    plan_file: str,
+    party: str,
+    id_column: str,
+    id_format: str,
+    ignore_extra: bool,
+    out: str | None,
+) -> None:
     """A data holder: find everything about a table that would stop or spoil a run, before anything is released.
 
     What is printed is exact, so for your own eyes.
@@ -594,10 +630,13 @@ def check(table: str, plan_file: str, party: str, id_column: str, id_format: str
     from .plan.forecast import forecast
     from .plan.plan import Plan
     from .tables.arrow import read_arrow
+    from .tables.table import without_extra
 
     agreed = Plan.load(plan_file)
-    agreed.schema.part(party)
-    found = check_table(read_arrow(table), id_column, agreed, party, table, _formats(id_format))
+    content, mine = read_arrow(table, csv), agreed.schema.part(party)
+    if ignore_extra:
+        content = without_extra(content, id_column, mine)
+    found = check_table(content, id_column, agreed, party, table, _formats(id_format))
     problems = list(found.problems)
     index = agreed.party_names.index(party)
     needed = agreed.message_size(index)
@@ -636,8 +675,9 @@ def _output_problem(path: str) -> str | None:
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--out", help="Id sample to write, sealed for the other parties.")
 @click.option("--with", "others", multiple=True, help="Another party's id sample to compare with; as often as needed.")
+@_reads_tables
 def align(
-    table: str, plan_file: str, key: str, secret_file: str, id_column: str, out: str | None, others: Sequence[str]
+    csv: Any, table: str, plan_file: str, key: str, secret_file: str, id_column: str, out: str | None, others: Sequence[str]
 ) -> None:
     """Data holders among themselves: do they write the ids of the same people the same way?
 
@@ -654,7 +694,7 @@ def align(
         raise PlanError("Give --out, to write an id sample, or --with and the samples of other parties.")
     _check_writable(out)
     agreed, own = _load_own(plan_file, key)
-    ids = read_arrow(table)
+    ids = read_arrow(table, csv)
     if id_column not in ids.column_names:
         raise PlanError(f"{table} has no id column {id_column!r}; its columns are {', '.join(ids.column_names[:5])}, ...")
     mine = sample_ids(ids[id_column], Secret.load(secret_file), agreed, f"{table}, id column {id_column!r}")
@@ -678,16 +718,20 @@ def align(
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
+@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
+@_reads_tables
 def party(
+    csv: Any,
     table: str,
     plan_file: str,
     key: str,
     secret_file: str,
     id_column: str,
     id_format: str,
+    ignore_extra: bool,
     claim_as_published: bool,
     threads: int | None,
     out: str,
@@ -706,7 +750,7 @@ def party(
             "with --claim-as-published."
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
-    records = _read_records(table, id_column, agreed, own.party, id_format)
+    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
     releases = Releases.beside(secret_file)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
     _write_release(out, message)
@@ -749,9 +793,12 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
+@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Answer file to write; send it to the server.")
+@_reads_tables
 def answer(
+    csv: Any,
     table: str,
     plan_file: str,
     follow_up_file: str,
@@ -759,6 +806,7 @@ def answer(
     secret_file: str,
     id_column: str,
     id_format: str,
+    ignore_extra: bool,
     threads: int | None,
     out: str,
 ) -> None:
@@ -773,7 +821,7 @@ def answer(
     agreed, own = _load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
-    records = _read_records(table, id_column, agreed, own.party, id_format)
+    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
     releases = Releases.beside(secret_file)
     reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
     _write_release(out, reply)

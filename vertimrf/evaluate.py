@@ -16,7 +16,7 @@ from .kernels.contingency import contingency
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import read_arrow, read_standing
+from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
 from .tables.table import Table, check_columns, check_same_records, encode_arrow, encode_columns, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
@@ -159,6 +159,7 @@ def evaluate(
     marginals: int = 300,
     seed: int = 0,
     party: str | None = None,
+    csv: CsvFormat = COMMAS,
 ) -> dict[str, Any]:
     """Compare a synthetic table with the real ones, where one machine may see all of them, or with one party's.
 
@@ -170,6 +171,7 @@ def evaluate(
         ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
         marginals, seed: as in :func:`tvd`.
         party: compare the attributes of this party alone, whose table is then the real one.
+        csv: how the real tables are written, if they are CSV files.
 
     Returns:
         - ``"tvd"``: ``{"3": mean, ...}``; to judge it by, ``"tvd_resampled"`` is that of as many records drawn from the real
@@ -194,7 +196,7 @@ def evaluate(
         schema = Schema.of({party: schema.part(party)}, public=schema.public)
     if ways is None:
         ways = usual_ways(len(schema.attributes))
-    truth, numbers = read_real(real, id, schema)
+    truth, numbers = read_real(real, id, schema, csv)
     made = encode_columns(table, schema.attributes, where)
     rng = np.random.default_rng(seed)
     shuffled = np.stack([rng.permutation(row) for row in truth])
@@ -239,14 +241,14 @@ def by_way(means: dict[int, float]) -> dict[str, float]:
 
 
 def read_real(
-    sources: Sequence[Any], id: str, schema: Schema
+    sources: Sequence[Any], id: str, schema: Schema, csv: CsvFormat
 ) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]]]:
     """All attributes, whichever table holds them, in the order of the records' digests: codes [shape=(d, n)], and numbers."""
     names, tables, found = [], [], []
     numbers: dict[str, npt.NDArray[np.float64]] = {}
     for i, source in enumerate(sources):
         names.append(name_of(source, f"real table {i + 1}"))
-        table = read_arrow(source)
+        table = read_arrow(source, csv)
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
         held = encode_arrow(table, id, part, names[-1])
         order = np.argsort(held.digests)

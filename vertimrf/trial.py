@@ -27,7 +27,7 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
-from .tables.arrow import read_arrow
+from .tables.arrow import COMMAS, CsvFormat, read_arrow
 from .tables.infer import draft_schema
 from .tables.table import Table, check_same_records, encode_table
 
@@ -83,7 +83,11 @@ class Trial:
 
 
 def open_tables(
-    sources: Sequence[Any], id: str, schema: Schema | None = None, split: Sequence[int] | None = None
+    sources: Sequence[Any],
+    id: str,
+    schema: Schema | None = None,
+    split: Sequence[int] | None = None,
+    csv: CsvFormat = COMMAS,
 ) -> tuple[Schema, list[Table]]:
     """Read the parties' tables and fit them to a schema.
 
@@ -92,6 +96,7 @@ def open_tables(
         id: the record id column.
         schema: domains and parties; inferred from the data (for trials, not private) when None.
         split: with one source, how many columns each party gets, in order.
+        csv: how CSV files among the sources are written.
 
     Returns:
         The schema with its parties, and one encoded table per party, all with the same record ids.
@@ -105,7 +110,7 @@ def open_tables(
     if split is not None and len(sources) != 1:
         raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
     names = [_name(source, i) for i, source in enumerate(sources)]
-    tables = [read_arrow(source) for source in sources]
+    tables = [read_arrow(source, csv) for source in sources]
     if schema is None:
         draft = draft_schema(tables, id)
         for flag in draft.flags:
@@ -162,6 +167,7 @@ def synthesize(
     expected_records: int | None = None,
     options: RunOptions | None = None,
     folder: str | Path | None = None,
+    csv: CsvFormat = COMMAS,
     **planning: Unpack[Planning],
 ) -> Trial:
     """Synthesise one table of all parties' attributes with (epsilon, delta) differential privacy, in one process.
@@ -176,6 +182,7 @@ def synthesize(
             delta is 1e-10 unless it is given.
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
+        csv: how CSV files among the tables are written.
         planning: delta, rounds, message_bytes and so on, for :func:`vertimrf.make_plan`.
 
     Raises:
@@ -186,7 +193,7 @@ def synthesize(
     clock = Clock()
     options.progress.step("reading tables")
     with clock("reading"):
-        schema, parts = open_tables(tables, id, schema, split)
+        schema, parts = open_tables(tables, id, schema, split, csv)
     options.progress.step("planning")
     with clock("planning"):
         prior: tuple[LedgerEntry, ...] = ()

@@ -22,7 +22,8 @@ from ..published.shared_keys import SharedKeyEncoder
 from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
-from ..tables.table import Table
+from ..tables.arrow import Source
+from ..tables.table import Table, encode_table
 from .local_model import release_local_model
 from .releases import Release, Releases, table_digest
 from .secret import Secret, derive
@@ -65,6 +66,23 @@ class Party:
         self._noise = noise if noise is not None else SystemNoise()
         self._clock = clock if clock is not None else Clock()
         self._options = options if options is not None else RunOptions()
+
+    def encode(self, source: Source, id: str, *, id_format: Sequence[str] = (), ignore_extra: bool = False) -> Table:
+        """This party's records out of a file or data frame, for :meth:`release`.
+
+        Args:
+            source: a CSV, Parquet or Arrow file, a pandas or polars frame, an Arrow table, a DuckDB relation, or another object
+                with ``__arrow_c_stream__``.
+            id: the column of record ids.
+            id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
+            ignore_extra: leave out columns that the plan does not know, instead of refusing the table.
+
+        Raises:
+            TableError: no table, no or no usable ids, no records.
+            SchemaError: columns or values that the plan does not describe.
+        """
+        mine = self._plan.schema.part(self._plan.party_names[self._index])
+        return encode_table(source, id, mine, id_format=id_format, ignore_extra=ignore_extra)
 
     def run(self, table: Table) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from ..errors import TableError
 from ..files.atomic import replacing, write_text
 from ..privacy.standing import UNSTATED, Standing
 
-__all__ = ["Source", "check_output", "read_arrow", "read_batches", "read_standing", "write_table"]
+__all__ = ["COMMAS", "CsvFormat", "Source", "check_output", "read_arrow", "read_batches", "read_standing", "write_table"]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # Where a table states its standing: under this key of its metadata, or, if its format has none, in a file of this ending.
@@ -25,13 +27,41 @@ STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
 
 
-def read_arrow(source: Source) -> pa.Table:
+@dataclass(frozen=True)
+class CsvFormat:
+    """How CSV files are written.
+
+    Attributes:
+        delimiter: between cells, one character.
+        encoding: of text, a name that Python's codecs know.
+
+    Raises:
+        TableError: neither of them.
+    """
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise TableError(f"The delimiter of a CSV file is one ASCII character, not {self.delimiter!r}.")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise TableError(f"There is no encoding {self.encoding!r}; give a name such as utf-8 or latin-1.") from None
+
+
+COMMAS = CsvFormat()
+
+
+def read_arrow(source: Source, csv: CsvFormat = COMMAS) -> pa.Table:
     """Read a table.
 
     Args:
         source: the path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, told apart by content; or a
             pandas or polars frame, an Arrow table or record batch, or any object with ``__arrow_c_stream__`` or
             ``__dataframe__``.
+        csv: how a CSV file is written.
 
     Returns:
         The Arrow table. Columns of a CSV file are text, so that 007 stays 007; a schema says what they mean.
@@ -40,7 +70,7 @@ def read_arrow(source: Source) -> pa.Table:
         TableError: missing file, or not a table.
     """
     if isinstance(source, str | os.PathLike):
-        return read_file(Path(source))
+        return read_file(Path(source), csv)
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
@@ -67,7 +97,7 @@ def from_object(source: Source) -> pa.Table:
     )
 
 
-def read_file(path: Path) -> pa.Table:
+def read_file(path: Path, csv: CsvFormat) -> pa.Table:
     """An Arrow table out of a file."""
     kind = file_kind(path)
     try:
@@ -77,7 +107,7 @@ def read_file(path: Path) -> pa.Table:
             with pa.memory_map(str(path)) as file:
                 table = pa.ipc.open_file(file).read_all()
         else:
-            with open_csv(path) as reader:
+            with open_csv(path, csv) as reader:
                 table = reader.read_all()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
@@ -103,14 +133,14 @@ def file_kind(path: Path) -> str:
     return kind
 
 
-def open_csv(path: Path, block_size: int = 1 << 22) -> pa.csv.CSVStreamingReader:
+def open_csv(path: Path, csv: CsvFormat = COMMAS, block_size: int = 1 << 22) -> pa.csv.CSVStreamingReader:
     """A streaming reader that leaves every cell as text; only cells with nothing between the commas are null."""
 
     def open_with(types: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
         return pa.csv.open_csv(
             pa.input_stream(path, compression="gzip" if is_gzip(path) else None),
-            read_options=pa.csv.ReadOptions(block_size=block_size),
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            read_options=pa.csv.ReadOptions(block_size=block_size, encoding=csv.encoding),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True, delimiter=csv.delimiter),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
             ),

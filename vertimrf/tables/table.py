@@ -56,7 +56,12 @@ class Table:
 
 
 def encode_table(
-    source: Source, id: str, attributes: Sequence[Attribute], name: str | None = None, id_format: Sequence[str] = ()
+    source: Source,
+    id: str,
+    attributes: Sequence[Attribute],
+    name: str | None = None,
+    id_format: Sequence[str] = (),
+    ignore_extra: bool = False,
 ) -> Table:
     """Encode one party's table.
 
@@ -66,13 +71,21 @@ def encode_table(
         attributes: the party's part of the schema; the table has these columns and the id, in any order.
         name: what to call the table in errors; default the file's path.
         id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
+        ignore_extra: leave out columns that are not in the schema, instead of refusing the table.
 
     Raises:
         TableError: no table, no or no usable ids, no records, no such format.
         SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
     """
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
-    return encode_arrow(read_arrow(source), id, attributes, where, id_format)
+    table = read_arrow(source)
+    return encode_arrow(without_extra(table, id, attributes) if ignore_extra else table, id, attributes, where, id_format)
+
+
+def without_extra(table: pa.Table, id: str, attributes: Sequence[Attribute]) -> pa.Table:
+    """The columns that a schema knows, and the id."""
+    wanted = {id, *(attribute.name for attribute in attributes)}
+    return table.select([name for name in table.column_names if name in wanted])
 
 
 def encode_arrow(

@@ -1,0 +1,83 @@
+"""A deployment in Python, role by role: what `vertimrf plan`, `secret`, `party` and `server` do, from data frames.
+
+Everything is in one process here; in a deployment each block runs at its own organisation, and only the plan, the envelopes and
+the sealed messages travel.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from vertimrf.keys import PrivateKey, PublicKeys
+from vertimrf.message import Message
+from vertimrf.party.party import Party
+from vertimrf.party.releases import Releases
+from vertimrf.party.secret import Secret, open_envelope, seal_secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.server.server import Result, Server
+
+
+def main(records: int = 5000) -> Result:
+    """Two parties, one server."""
+    rng = np.random.default_rng(0)
+    smoker = rng.random(records) < 0.3
+    hospital_df = pd.DataFrame({"person_id": range(records), "age": rng.integers(18, 90, records), "smoker": smoker})
+    insurer_df = pd.DataFrame({"person_id": range(records), "claims": np.where(smoker, 2, 0) + rng.integers(0, 2, records)})
+
+    # Together: who holds what, under which keys, at which price.
+    schema = Schema.of(
+        {
+            "hospital": [
+                Attribute.numeric("age", range(15, 96, 10), integral=True),
+                Attribute.categorical("smoker", [False, True]),
+            ],
+            "insurer": [Attribute.integer("claims", 4)],
+        }
+    )
+    keys = {name: PrivateKey.new(name) for name in ("hospital", "insurer", None)}
+    public = PublicKeys.of([key.offer for key in keys.values()], ["hospital", "insurer"])
+    plan = make_plan(schema, epsilon=2.0, expected_records=records, message_bytes=1_000_000, public_keys=public)
+    print(plan.summary())
+    print("Everyone reads out the fingerprint:", plan.fingerprint)
+
+    with tempfile.TemporaryDirectory() as folder:
+        # The hospital draws the secret and releases its message.
+        secret = Secret.new()
+        secret.save(Path(folder) / "hospital.secret")
+        envelopes = seal_secret(secret, plan.digest(), plan.sealing_keys(), keys["hospital"])
+        hospital = Party(plan, "hospital", secret)
+        table = hospital.encode(hospital_df, id="person_id")
+        sealed = [
+            hospital.release(
+                table, Releases.beside(Path(folder) / "hospital.secret"), lambda made: made.seal(plan, keys["hospital"])
+            )
+        ]
+
+        # The insurer opens its envelope and does the same.
+        _, shared = open_envelope(envelopes, plan.digest(), plan.sealing_keys(), keys["insurer"])
+        shared.save(Path(folder) / "insurer.secret")
+        insurer = Party(plan, "insurer", shared)
+        table = insurer.encode(insurer_df, id="person_id")
+        sealed.append(
+            insurer.release(
+                table, Releases.beside(Path(folder) / "insurer.secret"), lambda made: made.seal(plan, keys["insurer"])
+            )
+        )
+
+    # The server opens the messages, fits a model, and draws a table.
+    server = Server(plan)
+    first = server.read([Message.unseal(message, plan, keys[None]) for message in sealed])
+    result = server.run(first)
+    print(result.ledger.table())
+    return result
+
+
+if __name__ == "__main__":
+    made = main()
+    print(made.table.to_pandas().groupby("claims")["smoker"].mean())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .plan.planner import make_plan
     from .plan.schema import Attribute, Schema
     from .server.server import Result, Server
+    from .synthesizer import Synthesizer
     from .trial import Trial, synthesize
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "Schema",
     "Secret",
     "Server",
+    "Synthesizer",
     "Trial",
     "VertiMRFError",
     "make_plan",
@@ -55,6 +57,7 @@ __getattr__, __dir__ = lazy_exports(
         "Schema": "plan.schema",
         "Secret": "party.secret",
         "Server": "server.server",
+        "Synthesizer": "synthesizer",
         "Trial": "trial",
         "VertiMRFError": "errors",
         "make_plan": "plan.planner",

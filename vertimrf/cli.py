@@ -111,7 +111,7 @@ def _load_schema(path: str | None) -> Any:
 
 @main.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
-@click.option("--id", "id_column", required=True, help="Record id column, in every table.")
+@click.option("--id", "id_column", help="Record id column, in every table; one TABLE without --split needs none.")
 @click.option("--schema", help="Public domains; inferred from the data when absent (for trials: not private).")
 @click.option("--split", help="With one TABLE: how many columns each party gets, for example 8,7.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
@@ -126,10 +126,11 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--save", "save_file", help="With one TABLE without --split: what was fitted, for Synthesizer.load.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
 def synthesize(
     tables: Sequence[str],
-    id_column: str,
+    id_column: str | None,
     schema: str | None,
     split: str | None,
     epsilon: float,
@@ -144,20 +145,43 @@ def synthesize(
     message_mb: float,
     threads: int | None,
     out: str,
+    save_file: str | None,
     json_file: str | None,
 ) -> None:
-    """All parties and the server on one machine, for trials."""
+    """All parties and the server on one machine, for trials; or one TABLE that one holder has, without any protocol."""
     from .options import RunOptions
     from .tables.arrow import check_output, write_table
     from .trial import synthesize as run_trial
 
-    _check_writable(out, json_file)
+    _check_writable(out, save_file, json_file)
     check_output(out)
+    domains = _load_schema(schema)
+    if len(tables) == 1 and split is None and (domains is None or len(domains.parties) == 1):
+        if encoder != "scheduled-pairs" or rounds != 1:
+            raise PlanError("One holder has no sketches: leave --encoder and --rounds out, or deal its columns with --split.")
+        from .synthesizer import Synthesizer
+
+        made = Synthesizer(
+            domains, id=id_column, expected_records=expected_records, tau=tau, num_threads=threads, progress=for_terminal()
+        ).fit(tables[0], epsilon=epsilon, delta=delta)
+        table = made.sample(rows, seed=seed)
+        write_table(table, out, made.ledger.standing)
+        if save_file is not None:
+            made.save(save_file)
+        _write_json(json_file, made.to_json() | {"rows": table.num_rows})
+        if json_file != "-":
+            click.echo(made.ledger.table())
+            click.echo(f"{table.num_rows:,} synthetic rows written to {out}.")
+        return
+    if id_column is None:
+        raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
+    if save_file is not None:
+        raise PlanError("--save is for one TABLE without --split; a trial's model is not kept.")
     trial = run_trial(
         tables,
         id_column,
         epsilon,
-        schema=_load_schema(schema),
+        schema=domains,
         split=None if split is None else _numbers(split, "--split"),
         expected_records=expected_records,
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),

@@ -39,7 +39,7 @@ PLANNING_COUNT_NOISE = 50.0
 # A server's timings follow from messages; a party's do not, and stay with it in a deployment.
 TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
 
-__all__ = ["Trial", "open_tables", "run_protocol", "synthesize"]
+__all__ = ["Trial", "open_tables", "plan_for", "run_protocol", "synthesize"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +179,37 @@ def synthesize(
         schema, parts = open_tables(tables, id, schema, split)
     options.progress.step("planning")
     with clock("planning"):
-        prior: tuple[LedgerEntry, ...] = ()
-        if expected_records is None:
-            expected_records, entry = _count_for_planning(parts[0], epsilon)
-            prior = (entry,)
-            # What the count decides must spend what was fixed before it.
-            if planning.get("delta") is None:
-                planning["delta"] = UNCOUNTED_DELTA
-        plan = make_plan(schema, epsilon=epsilon, expected_records=expected_records, prior=prior, **planning)
+        plan = plan_for(schema, parts[0].records, epsilon, expected_records, **planning)
     trial = run_protocol(plan, parts, options, folder)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
+
+
+def plan_for(
+    schema: Schema, records: int, epsilon: float, expected_records: int | None, **planning: Unpack[Planning]
+) -> Plan:
+    """A plan where one process holds the data: without a public figure, records are counted with noise to plan with.
+
+    The count takes a fiftieth of epsilon and no delta: what follows from it may not be composed with it, but added.
+
+    Args:
+        schema: domains and parties.
+        records: how many there are; looked at only where ``expected_records`` is None.
+        epsilon: privacy target of the whole run.
+        expected_records: public order of magnitude; None has the records counted, and delta is 1e-10 unless it is given.
+        planning: for :func:`vertimrf.make_plan`.
+    """
+    prior: tuple[LedgerEntry, ...] = ()
+    if expected_records is None:
+        scale = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
+        released = SystemNoise().geometric(records, scale)
+        noise = f"two-sided geometric, scale {scale:.1f}"
+        prior = (LedgerEntry(GeometricEvent(scale), "coordinator", "record count, to plan with", noise),)
+        # A count within its noise of none is as good as the noise.
+        expected_records = max(released, round(scale))
+        # What the count decides must spend what was fixed before it.
+        if planning.get("delta") is None:
+            planning["delta"] = UNCOUNTED_DELTA
+    return make_plan(schema, epsilon=epsilon, expected_records=expected_records, prior=prior, **planning)
 
 
 def run_protocol(
@@ -245,19 +266,6 @@ def run_protocol(
                 answers.append(Answer.load(path, follow_up, ring.server))
     result = server.run(first, follow_up, answers)
     return Trial(result, sizes, {**clock.seconds, **result.seconds})
-
-
-def _count_for_planning(table: Table, epsilon: float) -> tuple[int, LedgerEntry]:
-    """A noisy record count to plan with, for a fiftieth of epsilon and no delta: what follows from it may not be composed with
-    it, but added.
-    """
-    scale = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
-    released = SystemNoise().geometric(table.codes.shape[1], scale)
-    entry = LedgerEntry(
-        GeometricEvent(scale), "coordinator", "record count, to plan with", f"two-sided geometric, scale {scale:.1f}"
-    )
-    # A count within its noise of none is as good as the noise.
-    return max(released, round(scale)), entry
 
 
 def _name(source: Any, index: int) -> str:

@@ -22,7 +22,7 @@ INFERRED_BINS = 16
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
-def infer_schema(tables: Sequence[pa.Table], id: str) -> Schema:
+def infer_schema(tables: Sequence[pa.Table], id: str | None) -> Schema:
     """A schema read off the tables themselves, for trials: it is marked ``public=False``.
 
     Text, and up to 64 distinct whole numbers, become categorical; other numbers get their bounds and up to 16 bins of
@@ -31,7 +31,7 @@ def infer_schema(tables: Sequence[pa.Table], id: str) -> Schema:
 
     Args:
         tables: one Arrow table per party, which becomes "party1", "party2", ...
-        id: the id column, which is left out.
+        id: the id column, which is left out; None if there is none.
 
     Raises:
         TableError: a table has no id column or no records.
@@ -39,7 +39,7 @@ def infer_schema(tables: Sequence[pa.Table], id: str) -> Schema:
     """
     parties = {}
     for i, table in enumerate(tables):
-        if id not in table.column_names:
+        if id is not None and id not in table.column_names:
             raise TableError(f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}.")
         if not table.num_rows:
             raise TableError(f"Table {i + 1} has no records.")

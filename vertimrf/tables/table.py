@@ -52,12 +52,13 @@ class Table:
         return len(self.digests)
 
 
-def encode_table(source: Source, id: str, attributes: Sequence[Attribute], name: str | None = None) -> Table:
+def encode_table(source: Source, id: str | None, attributes: Sequence[Attribute], name: str | None = None) -> Table:
     """Encode one party's table.
 
     Args:
         source: what :func:`read_arrow` reads.
-        id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id.
+        id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id. None, where
+            nobody else's table is to match: every row is a record of its own.
         attributes: the party's part of the schema; the table has these columns and the id, in any order.
         name: what to call the table in errors; default the file's path.
 
@@ -69,13 +70,15 @@ def encode_table(source: Source, id: str, attributes: Sequence[Attribute], name:
     return encode_arrow(read_arrow(source), id, attributes, where)
 
 
-def encode_arrow(table: pa.Table, id: str, attributes: Sequence[Attribute], where: str) -> Table:
+def encode_arrow(table: pa.Table, id: str | None, attributes: Sequence[Attribute], where: str) -> Table:
     """Encode an Arrow table; ``where`` names it in errors."""
-    if id not in table.column_names:
+    if id is not None and id not in table.column_names:
         raise TableError(f"{where} has no id column {id!r}; its columns are {some(table.column_names)}.")
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     check_columns(table.column_names, id, attributes, where)
+    if id is None:
+        return Table(tuple(attributes), np.arange(table.num_rows, dtype=np.uint64), encode_columns(table, attributes, where))
     digests = digest_ids(table[id], f"{where}, id column {id!r}")
     check_distinct(digests, table[id], f"{where}, id column {id!r}")
     return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id))

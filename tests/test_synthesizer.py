@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from click.testing import CliRunner
 
 from vertimrf import Attribute, Schema, Synthesizer
 from vertimrf.cli import main
-from vertimrf.errors import MessageError, ModelError, PlanError, SchemaError, TableError
+from vertimrf.errors import MessageError, ModelError, NoMassError, PlanError, SchemaError, TableError
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.tables.arrow import read_standing
@@ -149,6 +152,13 @@ def test_conditions_that_cannot_be_met(fitted):
         fitted.sample(1, given={"smokes": "yes"})
     with pytest.raises(SchemaError, match="no value"):
         fitted.sample(1, given={"smoker": []})
+    # A model in which nobody of ward 3 smokes, as a file of one may say.
+    factors = [Factor((1, 2), np.array([[0, 0, 0, 0], [0, 0, 0, -1e4], [0, 0, 0, 0]]))]
+    barred = Synthesizer(SCHEMA)
+    barred._fitted = replace(fitted._fit(), model=MarkovRandomField(junction_tree(SCHEMA.sizes, {(1, 2)}), 100.0, factors))
+    assert len(barred.sample(10, given={"ward": 3, "smoker": "no"})) == 10
+    with pytest.raises(NoMassError, match="no records with ward = 3 and smoker = 'yes'"):
+        barred.sample(10, given={"ward": 3, "smoker": "yes"})
     assert fitted.sample(2, given={"smoker": None}).column("smoker").to_pylist() == [None, None]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .clock import Clock
-from .errors import MessageError, ModelError, SchemaError, VertiMRFError
+from .errors import MessageError, ModelError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .kernels.jit import threads
 from .model.markov_random_field import MarkovRandomField
@@ -174,22 +174,19 @@ class Synthesizer:
 
         Raises:
             SchemaError: a column or a value that the schema does not have.
-            ModelError: fewer than 1 row, or the model gives the condition no mass.
+            ModelError: fewer than 1 row.
+            NoMassError: the model has no records that fulfil the condition.
         """
         fitted = self._fit()
         rng = np.random.default_rng(seed)
-        model, kept = fitted.model, {}
+        kept = {fitted.schema.index(name): self._codes(name, value) for name, value in (given or {}).items()}
         with threads(self._params["num_threads"]):
-            if given:
-                kept = {fitted.schema.index(name): self._codes(name, value) for name, value in given.items()}
-                try:
-                    model = model.restricted(kept)
-                except ModelError as error:
-                    conditions = " and ".join(f"{name} = {value!r}" for name, value in given.items())
-                    raise ModelError(f"No rows can be drawn with {conditions}: {error}") from None
-            codes = sample(model, max(round(model.total), 1) if rows is None else rows, rng)
-        for attribute, own in kept.items():
-            codes[attribute] = own[codes[attribute]]
+            try:
+                wanted = max(round(fitted.model.restricted(kept).total), 1) if rows is None else rows
+                codes = sample(fitted.model, wanted, rng, kept)
+            except NoMassError:
+                asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
+                raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
         return decode(codes, fitted.schema.attributes, rng)
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ModelError
+from ..errors import ModelError, NoMassError
 from ..files import container
 from .junction_tree import JunctionTree
 from .measurement import BinMap, bin_table
@@ -237,7 +237,8 @@ class MarkovRandomField:
             A model of fewer values, whose total is the expected number of records that fulfil the condition.
 
         Raises:
-            ModelError: an unknown attribute or code, or the condition has no mass.
+            ModelError: an unknown attribute or code.
+            NoMassError: no record fulfils the condition.
         """
         model = self
         for attribute, own in codes.items():
@@ -251,7 +252,10 @@ class MarkovRandomField:
             # One attribute after the other: each share is one of a marginal that is at hand, and none is a product of many.
             total = float(model.marginal((attribute,))[kept].sum())
             if not total > 0:
-                raise ModelError("the model gives that no mass.")
+                raise NoMassError(
+                    f"The model has no records whose attribute {attribute} has one of the codes {kept.tolist()}, given the "
+                    "conditions before it; ask for other values."
+                )
             sizes = tuple(kept.size if a == attribute else size for a, size in enumerate(model.sizes))
             factors = [
                 Factor(f.attributes, np.take(f.logs, kept, axis=f.attributes.index(attribute)) if attribute in f.attributes

@@ -147,6 +147,9 @@ def test_a_deployment_role_by_role(folder):
     table = pd.read_parquet(folder / "synthetic.parquet")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
     assert json.loads((folder / "server.json").read_text())["private"] is True
+    drawn = run("sample", folder / "model", "--rows", 30, "--where", "x=red", "--out", folder / "red.csv")
+    assert drawn.exit_code == 0, drawn.output
+    assert set(pd.read_csv(folder / "red.csv")["x"]) == {"red"}
     # Told again, a party gives the same message again, under whatever name; from another table it gives none.
     sent = (folder / "left.message").read_bytes()
     for out in ("left.message", "again.message"):

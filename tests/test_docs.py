@@ -10,7 +10,8 @@ import pytest
 import vertimrf
 
 ROOT = Path(vertimrf.__file__).parents[1]
-PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/formats.md", "docs/glossary.md")
+PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/formats.md", "docs/glossary.md", "docs/synthesizer.md")
+RUNNABLE = ("docs/synthesizer.md",)
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +56,14 @@ def test_what_pages_call_by_name_is_there(pages: dict[str, str]) -> None:
             paths = [base / name for base in (ROOT, ROOT / "vertimrf") if (base / name).exists()]
             assert paths, f"{page} names {name}"
             assert re.search(rf"\b{thing}\b", paths[0].read_text()), f"{page}: {name} has no {thing}"
+
+
+@pytest.mark.parametrize("page", RUNNABLE)
+def test_the_code_of_a_page_runs(pages: dict[str, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, as a reader would run it; its own assertions are the test."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", pages[page], re.DOTALL | re.MULTILINE)
+    assert blocks, f"{page} has no code"
+    scope: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), scope)

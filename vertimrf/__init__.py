@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .errors import VertiMRFError
     from .keys import Offer, PrivateKey, PublicKeys
     from .message import Message
+    from .named_model import Model
     from .party.party import Party
     from .party.releases import Releases
     from .party.secret import Secret
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .plan.planner import make_plan
     from .plan.schema import Schema
     from .server.server import Result, Server
+    from .synthesizer import Synthesizer
     from .trial import Trial, synthesize
 
 __version__ = "0.1.0"
@@ -25,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Attribute",
     "Message",
+    "Model",
     "Offer",
     "Party",
     "Plan",
@@ -35,6 +38,7 @@ __all__ = [
     "Schema",
     "Secret",
     "Server",
+    "Synthesizer",
     "Trial",
     "VertiMRFError",
     "make_plan",
@@ -46,6 +50,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "Attribute": "plan.attribute",
         "Message": "message",
+        "Model": "named_model",
         "Offer": "keys",
         "Party": "party.party",
         "Plan": "plan.plan",
@@ -56,6 +61,7 @@ __getattr__, __dir__ = lazy_exports(
         "Schema": "plan.schema",
         "Secret": "party.secret",
         "Server": "server.server",
+        "Synthesizer": "synthesizer",
         "Trial": "trial",
         "VertiMRFError": "errors",
         "make_plan": "plan.planner",

@@ -144,7 +144,7 @@ def _load_schema(path: str | None) -> Any:
 
 @main.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
-@click.option("--id", "id_column", required=True, help="Record id column, in every table.")
+@click.option("--id", "id_column", help="Record id column, in every table; one TABLE without --split needs none.")
 @click.option("--schema", help="Public domains; inferred from the data when absent (for trials: not private).")
 @click.option("--split", help="With one TABLE: how many columns each party gets, for example 8,7.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
@@ -159,12 +159,13 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
 @_reads_tables
 def synthesize(
     csv: Any,
     tables: Sequence[str],
-    id_column: str,
+    id_column: str | None,
     schema: str | None,
     split: str | None,
     epsilon: float,
@@ -179,20 +180,41 @@ def synthesize(
     message_mb: float,
     threads: int | None,
     out: str,
+    model_file: str | None,
     json_file: str | None,
 ) -> None:
-    """All parties and the server on one machine, for trials."""
+    """All parties and the server on one machine, for trials; or one TABLE that one holder has, without any protocol."""
     from .options import RunOptions
     from .tables.arrow import check_output, write_table
     from .trial import synthesize as run_trial
 
-    _check_writable(out, json_file)
+    _check_writable(out, model_file, json_file)
     check_output(out)
+    domains = _load_schema(schema)
+    if len(tables) == 1 and split is None and (domains is None or len(domains.parties) == 1):
+        if encoder != "scheduled-pairs" or rounds != 1:
+            raise PlanError("One holder has no sketches: leave --encoder and --rounds out, or deal its columns with --split.")
+        from .synthesizer import Synthesizer
+
+        made = Synthesizer(
+            domains, id=id_column, expected_records=expected_records, tau=tau, num_threads=threads, progress=for_terminal()
+        ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)
+        table = made.sample(rows, seed=seed)
+        write_table(table, out, made.ledger.standing)
+        if model_file is not None:
+            made.save(model_file)
+        _write_json(json_file, made.to_json() | {"rows": table.num_rows})
+        if json_file != "-":
+            click.echo(made.ledger.table())
+            click.echo(f"{table.num_rows:,} synthetic rows written to {out}.")
+        return
+    if id_column is None:
+        raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
     trial = run_trial(
         tables,
         id_column,
         epsilon,
-        schema=_load_schema(schema),
+        schema=domains,
         split=None if split is None else _numbers(split, "--split"),
         expected_records=expected_records,
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
@@ -207,6 +229,10 @@ def synthesize(
     for warning in trial.result.warnings:
         click.echo(f"Warning: {warning}", err=True)
     write_table(trial.table, out, trial.ledger.standing)
+    if model_file is not None:
+        from .named_model import Model
+
+        Model(trial.result.plan.schema, trial.model, trial.ledger).save(model_file)
     _write_json(json_file, trial.to_json())
     if json_file != "-":
         click.echo(trial.ledger.table())
@@ -841,7 +867,7 @@ def answer(
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
-@click.option("--model", "model_file", help="Also save the fitted model.")
+@click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
 def server(
     messages: Sequence[str],
@@ -878,11 +904,38 @@ def server(
     standing = result.ledger.standing
     write_table(result.table, out, standing)
     if model_file is not None:
-        result.model.save(model_file, standing.to_json())
+        from .named_model import Model
+
+        Model(agreed.schema, result.model, result.ledger).save(model_file)
     _write_json(json_file, result.to_json())
     if json_file != "-":
         click.echo(result.ledger.table())
         click.echo(f"{result.codes.shape[1]:,} synthetic rows written to {out}.")
+
+
+@main.command()
+@click.argument("model_file", metavar="MODEL")
+@click.option("--rows", type=click.IntRange(min=1), help="How many; default as many as the model has, or has of such.")
+@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="A condition; of one column several, any of which will do.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of this draw.")
+@click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+def sample(model_file: str, rows: int | None, where: Sequence[str], seed: int | None, out: str) -> None:
+    """Draw more rows from a saved model, of all records or of those that fulfil conditions: exactly, and at no further price."""
+    from .named_model import Model
+    from .tables.arrow import check_output, write_table
+
+    _check_writable(out)
+    check_output(out)
+    given: dict[str, list[str]] = {}
+    for condition in where:
+        column, equals, value = condition.partition("=")
+        if not equals or not column:
+            raise PlanError(f"--where takes COLUMN=VALUE, not {condition!r}.")
+        given.setdefault(column, []).append(value)
+    model = Model.load(model_file)
+    table = model.sample(rows, given=given, seed=seed)
+    write_table(table, out, model.ledger.standing)
+    click.echo(f"{table.num_rows:,} synthetic rows written to {out}.\n{model.ledger.standing}")
 
 
 @main.command()

@@ -1,6 +1,6 @@
 """Typed errors: each message is one sentence that says what is wrong, where, and the remedy."""
 
-__all__ = ["MessageError", "ModelError", "PlanError", "PrivacyError", "SchemaError", "TableError", "VertiMRFError"]
+__all__ = ["MessageError", "ModelError", "NoMassError", "PlanError", "PrivacyError", "SchemaError", "TableError", "VertiMRFError"]
 
 
 class VertiMRFError(ValueError):
@@ -29,3 +29,7 @@ class MessageError(VertiMRFError):
 
 class ModelError(VertiMRFError):
     """Measurements or cliques that no model can be fitted to within its limits."""
+
+
+class NoMassError(ModelError):
+    """A condition that no record of a model fulfils."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,13 +27,11 @@ from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import COMMAS, CsvFormat, read_arrow
-from .tables.infer import draft_schema
+from .tables.infer import drafted
 from .tables.table import Table, check_same_records, encode_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-LOG = logging.getLogger(__name__)
 
 # Noise of the count to plan with, in units of 1 / epsilon: a fiftieth of the budget.
 PLANNING_COUNT_NOISE = 50.0
@@ -42,7 +39,7 @@ PLANNING_COUNT_NOISE = 50.0
 # A server's timings follow from messages; a party's do not, and stay with it in a deployment.
 TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
 
-__all__ = ["Trial", "open_tables", "run_protocol", "synthesize"]
+__all__ = ["Trial", "open_tables", "plan_for", "run_protocol", "synthesize"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,14 +109,7 @@ def open_tables(
     names = [_name(source, i) for i, source in enumerate(sources)]
     tables = [read_arrow(source, csv) for source in sources]
     if schema is None:
-        draft = draft_schema(tables, id)
-        for flag in draft.flags:
-            LOG.warning("%s", flag)
-        schema = draft.schema
-        tables = [
-            table.drop_columns([flag.column for flag in draft.flags if flag.excluded and flag.table == party])
-            for table, (party, _) in zip(tables, schema.parties, strict=True)
-        ]
+        schema, tables = drafted(tables, id)
     if split is not None:
         schema = split_parties(schema, split)
     if len(sources) == 1:
@@ -196,16 +186,37 @@ def synthesize(
         schema, parts = open_tables(tables, id, schema, split, csv)
     options.progress.step("planning")
     with clock("planning"):
-        prior: tuple[LedgerEntry, ...] = ()
-        if expected_records is None:
-            expected_records, entry = _count_for_planning(parts[0], epsilon)
-            prior = (entry,)
-            # What the count decides must spend what was fixed before it.
-            if planning.get("delta") is None:
-                planning["delta"] = UNCOUNTED_DELTA
-        plan = make_plan(schema, epsilon=epsilon, expected_records=expected_records, prior=prior, **planning)
+        plan = plan_for(schema, parts[0].records, epsilon, expected_records, **planning)
     trial = run_protocol(plan, parts, options, folder)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
+
+
+def plan_for(
+    schema: Schema, records: int, epsilon: float, expected_records: int | None, **planning: Unpack[Planning]
+) -> Plan:
+    """A plan where one process holds the data: without a public figure, records are counted with noise to plan with.
+
+    The count takes a fiftieth of epsilon and no delta: what follows from it may not be composed with it, but added.
+
+    Args:
+        schema: domains and parties.
+        records: how many there are; looked at only where ``expected_records`` is None.
+        epsilon: privacy target of the whole run.
+        expected_records: public order of magnitude; None has the records counted, and delta is 1e-10 unless it is given.
+        planning: for :func:`vertimrf.make_plan`.
+    """
+    prior: tuple[LedgerEntry, ...] = ()
+    if expected_records is None:
+        scale = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
+        released = SystemNoise().geometric(records, scale)
+        noise = f"two-sided geometric, scale {scale:.1f}"
+        prior = (LedgerEntry(GeometricEvent(scale), "coordinator", "record count, to plan with", noise),)
+        # A count within its noise of none is as good as the noise.
+        expected_records = max(released, round(scale))
+        # What the count decides must spend what was fixed before it.
+        if planning.get("delta") is None:
+            planning["delta"] = UNCOUNTED_DELTA
+    return make_plan(schema, epsilon=epsilon, expected_records=expected_records, prior=prior, **planning)
 
 
 def run_protocol(
@@ -262,19 +273,6 @@ def run_protocol(
                 answers.append(Answer.load(path, follow_up, ring.server))
     result = server.run(first, follow_up, answers)
     return Trial(result, sizes, {**clock.seconds, **result.seconds})
-
-
-def _count_for_planning(table: Table, epsilon: float) -> tuple[int, LedgerEntry]:
-    """A noisy record count to plan with, for a fiftieth of epsilon and no delta: what follows from it may not be composed with
-    it, but added.
-    """
-    scale = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
-    released = SystemNoise().geometric(table.codes.shape[1], scale)
-    entry = LedgerEntry(
-        GeometricEvent(scale), "coordinator", "record count, to plan with", f"two-sided geometric, scale {scale:.1f}"
-    )
-    # A count within its noise of none is as good as the noise.
-    return max(released, round(scale)), entry
 
 
 def _name(source: Any, index: int) -> str:

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from vertimrf import Synthesizer
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Shares
@@ -86,20 +88,18 @@ class VertiMRF:
         name: key in the results.
         title: what tables and plots call it.
         plan: arguments of ``make_plan``.
-        joined: one party holds everything (the paper's Centralized).
     """
 
     name: str
     title: str
     plan: Mapping[str, Any] = field(default_factory=dict)
-    joined: bool = False
 
     def synthesize(
         self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
     ) -> Outcome:
         """See :class:`Method`; options are ``local_share`` and those of ``make_plan`` and ``run_protocol``."""
-        d, n = codes.shape
-        held = [tuple(range(d))] if self.joined else [tuple(own) for own in split]
+        n = codes.shape[1]
+        held = [tuple(own) for own in split]
         order = [attribute for own in held for attribute in own]
         schema = Schema.of(
             {f"party{i + 1}": [Attribute.integer(f"x{a}", sizes[a]) for a in own] for i, own in enumerate(held)}
@@ -123,12 +123,39 @@ class VertiMRF:
         parties = sum(trial.seconds.get(phase, 0.0) for phase in PARTY_PHASES)
         return Outcome(
             codes=made,
-            message_bytes=() if self.joined else tuple(trial.message_bytes.values()),
-            party_seconds=0.0 if self.joined else parties,
-            server_seconds=planning + sum(trial.seconds.values()) - (0.0 if self.joined else parties),
+            message_bytes=tuple(trial.message_bytes.values()),
+            party_seconds=parties,
+            server_seconds=planning + sum(trial.seconds.values()) - parties,
             spent=trial.ledger.epsilon,
             private=not trial.ledger.reasons,
             detail={"cells": int(trial.model.tree.cells), "crossing": len(trial.result.crossing)},
+        )
+
+
+@dataclass(frozen=True)
+class Centralized:
+    """The library's central synthesizer: one holder has everything, and the split is of no account."""
+
+    name: str = "centralized"
+    title: str = "Centralized (LocMRF on the joined table)"
+
+    def synthesize(
+        self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
+    ) -> Outcome:
+        """See :class:`Method`; options are the parameters of ``Synthesizer``."""
+        names = [f"x{a}" for a in range(len(sizes))]
+        schema = Schema.of({"holder": [Attribute.integer(name, size) for name, size in zip(names, sizes, strict=True)]})
+        start = time.perf_counter()
+        made = Synthesizer(schema, expected_records=codes.shape[1], **options).fit(
+            pa.table(dict(zip(names, codes, strict=True))), epsilon=epsilon, delta=delta
+        )
+        rows = made.sample(codes.shape[1], seed=seed)
+        return Outcome(
+            codes=np.stack([rows[name].to_numpy().astype(np.uint16) for name in names]),
+            server_seconds=time.perf_counter() - start,
+            spent=made.ledger.epsilon,
+            private=not made.ledger.reasons,
+            detail={"cells": int(made.model.tree.cells)},
         )
 
 
@@ -203,7 +230,7 @@ METHODS: dict[str, Method] = {
         VertiMRF("two-rounds", "scheduled pairs, two rounds", {"rounds": 2}),
         VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
         VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),
-        VertiMRF("centralized", "Centralized (LocMRF on the joined table)", joined=True),
+        Centralized(),
         Central("mst", "central MST (smartnoise-synth)"),
         Central("aim", "central AIM (smartnoise-synth)"),
         VertiGAN(),

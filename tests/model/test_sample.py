@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from vertimrf.errors import ModelError
+from vertimrf.errors import ModelError, NoMassError
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
@@ -109,3 +109,47 @@ def test_bad_row_counts(rows: int) -> None:
     if rows < 1:
         with pytest.raises(ModelError, match="1 or more"):
             next(sample_chunks(model, rows, np.random.default_rng(0)))
+
+
+def brute_force(model: MarkovRandomField) -> np.ndarray:
+    logs = np.zeros(model.sizes)
+    for f in model.factors:
+        logs += f.logs.reshape([model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))])
+    joint = np.exp(logs)
+    return joint / joint.sum()
+
+
+@pytest.mark.parametrize("given", [{0: [2]}, {6: [0], 5: [1, 6]}, {0: [4, 1], 3: [2], 4: [0]}, {a: [0] for a in range(7)}])
+def test_conditionals_are_exact(given: dict[int, list[int]]) -> None:
+    model = random_model(5, SIZES, SETS)
+    joint = brute_force(model)
+    kept = joint[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(SIZES)))]
+    restricted = model.restricted(given)
+    assert restricted.total == pytest.approx(kept.sum(), rel=1e-9)
+    for attributes in [(0,), (0, 2), (1, 5), (3, 4, 6), (0, 3, 5)]:
+        truth = kept.sum(axis=tuple(a for a in range(7) if a not in attributes))
+        assert np.allclose(restricted.marginal(attributes), truth, rtol=1e-9)
+
+
+def test_rows_on_conditions() -> None:
+    model = random_model(6, SIZES, SETS)
+    codes = sample(model, 20_000, np.random.default_rng(0), {5: [6, 2], 1: [3]})
+    assert set(codes[5]) <= {2, 6}
+    assert set(codes[1]) == {3}
+    expected = model.marginal((5, 1, 0))[[2, 6]][:, 3]
+    found = np.stack([np.bincount(codes[0][codes[5] == v], minlength=5) for v in (2, 6)])
+    # Attributes far apart in the tree meet at random: five standard errors of independent draws.
+    wanted = 20_000 * expected / expected.sum()
+    assert (np.abs(found - wanted) < 5 * np.sqrt(wanted)).all()
+
+
+def test_conditions_without_mass_or_meaning() -> None:
+    tree = junction_tree((3, 3), [(0, 1)])
+    logs = np.zeros((3, 3))
+    logs[0, 1] = -2000.0
+    model = MarkovRandomField(tree, 1.0, [Factor((0, 1), logs)])
+    with pytest.raises(NoMassError, match="attribute 1 has one of the codes"):
+        model.restricted({0: [0], 1: [1]})
+    for wrong in ({0: [3]}, {0: []}, {0: [1, 1]}, {2: [0]}):
+        with pytest.raises(ModelError):
+            sample(model, 1, np.random.default_rng(0), wrong)

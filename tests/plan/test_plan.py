@@ -6,19 +6,16 @@ import copy
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from builders import schema_of
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
-from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import LocalPlan, Plan, check_target
 from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
-from vertimrf.tables.table import Table
-from vertimrf.trial import _count_for_planning
+from vertimrf.trial import plan_for
 
 
 def plan_with(**options):
@@ -47,9 +44,11 @@ def test_the_default_delta_is_small_however_few_records_there_are(records, delta
 
 
 def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
-    table = Table((Attribute.integer("a", 2),), np.arange(3, dtype=np.uint64), np.zeros((1, 3), np.uint16))
-    for _ in range(20):
-        assert _count_for_planning(table, 0.01)[0] >= 5000
+    schema = schema_of(one={"a": 2})
+    for _ in range(5):
+        plan = plan_for(schema, 3, 0.01, None)
+        assert plan.expected_records >= 5000
+        assert [entry.released for entry in plan.prior] == ["record count, to plan with"]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)])

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ModelError
-from ..files import container
+from ..errors import ModelError, NoMassError
 from .junction_tree import JunctionTree
 from .measurement import BinMap, bin_table
 from .pair_marginals import Merged, merge_maps, pair_marginals, summed
@@ -184,15 +182,9 @@ class MarkovRandomField:
         """Cells, treewidth, bytes and time of a fit."""
         return summary_of(self.tree)
 
-    def save(self, path: str | Path, standing: dict[str, Any] | None = None) -> None:
-        """Write the model to a file (versioned, checksummed, no pickle).
-
-        Args:
-            path: where to.
-            standing: what the measurements it was fitted to may claim, JSON-able; None claims nothing.
-        """
+    def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The model as a file holds it: a JSON-able header, and named arrays."""
         header = {
-            "standing": standing,
             "sizes": list(self.sizes),
             "cliques": [list(c) for c in self.tree.cliques],
             "parents": list(self.tree.parents),
@@ -200,22 +192,61 @@ class MarkovRandomField:
             "loss": self.loss,
             "factors": [list(f.attributes) for f in self.factors],
         }
-        arrays = {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
-        container.write(path, container.pack("model", header, arrays))
+        return header, {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
 
     @classmethod
-    def load(cls, path: str | Path) -> MarkovRandomField:
-        """Read a model back.
+    def of_parts(cls, header: dict[str, Any], arrays: Mapping[str, Array]) -> MarkovRandomField:
+        """The model that :meth:`parts` took apart.
 
         Raises:
-            MessageError: the file cannot be read, is truncated or altered, or is no model.
+            ModelError, KeyError, TypeError, ValueError: these are no parts of one.
         """
-        header, arrays = container.unpack(container.read(path), "model", str(path))
         tree = JunctionTree(
             tuple(header["sizes"]), tuple(tuple(c) for c in header["cliques"]), tuple(header["parents"])
         )
         factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
         return cls(tree, header["total"], factors, header["loss"])
+
+    def restricted(self, codes: Mapping[int, npt.ArrayLike]) -> MarkovRandomField:
+        """The model given that some attributes take some of their values, exactly; those values are all that is left of them.
+
+        The conditional of a product of factors is the product of the factors' parts that the condition leaves, on the same tree.
+
+        Args:
+            codes: by attribute, the distinct codes that it may have; code i of the result is the i-th of them.
+
+        Returns:
+            A model of fewer values, whose total is the expected number of records that fulfil the condition.
+
+        Raises:
+            ModelError: an unknown attribute or code.
+            NoMassError: no record fulfils the condition.
+        """
+        model = self
+        for attribute, own in codes.items():
+            kept = np.asarray(own, np.int64)
+            model._check((attribute,))
+            if not kept.size or np.unique(kept).size < kept.size or kept.min() < 0 or kept.max() >= model.sizes[attribute]:
+                raise ModelError(
+                    f"Attribute {attribute} is given the codes {kept.tolist()}: name different ones in 0 .. "
+                    f"{model.sizes[attribute] - 1}."
+                )
+            # One attribute after the other: each share is one of a marginal that is at hand, and none is a product of many.
+            total = float(model.marginal((attribute,))[kept].sum())
+            if not total > 0:
+                raise NoMassError(
+                    f"The model has no records whose attribute {attribute} has one of the codes {kept.tolist()}, given the "
+                    "conditions before it; ask for other values."
+                )
+            sizes = tuple(kept.size if a == attribute else size for a, size in enumerate(model.sizes))
+            factors = [
+                Factor(f.attributes, np.take(f.logs, kept, axis=f.attributes.index(attribute)) if attribute in f.attributes
+                       else f.logs)
+                for f in model.factors
+            ]  # fmt: skip
+            tree = JunctionTree(sizes, model.tree.cliques, model.tree.parents)
+            model = MarkovRandomField(tree, total, factors, self.loss)
+        return model
 
     def _check(self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS) -> None:
         if len(set(attributes)) != len(attributes) or not all(0 <= a < len(self.sizes) for a in attributes):

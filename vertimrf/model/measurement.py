@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 
-__all__ = ["BinMap", "Measurement", "bin_table"]
+__all__ = ["UNMEASURED", "BinMap", "Measurement", "bin_table"]
 
 Array = npt.NDArray[np.float64]
 BinMap = npt.NDArray[np.int64]
+# A cell whose standard deviation is so many times the total, or more, counts as not measured.
+UNMEASURED = 1e3
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from ..errors import ModelError
 from ..kernels import propagation as kernels
 from ..kernels import proximal_step as descent
 from .junction_tree import JunctionTree
-from .measurement import Measurement
+from .measurement import UNMEASURED, Measurement
 from .propagation import Propagation
 
 __all__ = ["Dual", "LogFactors"]
@@ -149,8 +149,9 @@ class Dual:
 
     Attributes:
         measured, sigma: counts and standard deviations, flat over the measurements' cells [float64].
-        typical: the 90th percentile of the standard deviations; the least ones are raised to a share of it. They still
-            outweigh the rest a thousandfold, but where they disagree among themselves their parameters stay in range.
+        typical: the 90th percentile of the standard deviations of cells that are measured (see ``UNMEASURED``); the least ones
+            are raised to a share of it. They still outweigh the rest a thousandfold, but where they disagree among themselves
+            their parameters stay in range.
     """
 
     def __init__(self, factors: LogFactors, measurements: Sequence[Measurement], total: float) -> None:
@@ -161,7 +162,8 @@ class Dual:
         self.sigma = np.concatenate(
             [np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing
         ).astype(np.float64)
-        self.typical = float(np.quantile(self.sigma, 0.9)) if measurements else 1.0
+        known = self.sigma[self.sigma < UNMEASURED * total]
+        self.typical = float(np.quantile(known if known.size else self.sigma, 0.9)) if measurements else 1.0
         self.sigma = np.maximum(self.sigma, LEAST_SIGMA * self.typical)
         engine = factors.engine
         homes = [factors.home(m.attributes) for m in measurements]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ __all__ = ["sample", "sample_chunks"]
 Codes = npt.NDArray[np.uint16]
 
 
-def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
+def sample(
+    model: MarkovRandomField, rows: int, rng: np.random.Generator, given: Mapping[int, npt.ArrayLike] | None = None
+) -> Codes:
     """Draw synthetic rows whose clique marginals follow the model's with rounded counts.
 
     Walks the junction tree from its roots. The rows that agree on a clique's separator are shared out over its cells by
@@ -36,13 +38,19 @@ def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Cod
         model: the fitted model.
         rows: number of rows, 1 or more.
         rng: random generator; only for sampling, never for privacy noise.
+        given: by attribute, the codes that it may have; the rows then follow the model's exact conditional.
 
     Returns:
         Codes [shape=(d, rows), uint16], rows in random order.
 
     Raises:
-        ModelError: ``rows`` is less than 1 or too many for one draw.
+        ModelError: ``rows`` is less than 1 or too many for one draw, or a condition is unknown or has no mass.
     """
+    if given:
+        codes = sample(model.restricted(given), rows, rng)
+        for attribute, own in given.items():
+            codes[attribute] = np.asarray(own, np.uint16)[codes[attribute]]
+        return codes
     if not 1 <= rows < 1 << 32:
         raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw more in chunks.")
     sizes = model.sizes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,9 @@ from ..plan.calendar import CALENDARS, DAY, Calendar, to_number
 from ..plan.schema import Schema
 from .edges import decimals_of, drafted_edges
 
-__all__ = ["Draft", "Flag", "draft_schema"]
+__all__ = ["Draft", "Flag", "draft_schema", "drafted"]
+
+LOG = logging.getLogger(__name__)
 
 # A draft lists up to so many numbers; more it bins.
 LISTED_NUMBERS = 64
@@ -80,7 +83,7 @@ class _Excluded(Exception):
 
 
 def draft_schema(
-    tables: Sequence[pa.Table], id: str, names: Sequence[str] | None = None, drop: Iterable[str] = ()
+    tables: Sequence[pa.Table], id: str | None, names: Sequence[str] | None = None, drop: Iterable[str] = ()
 ) -> Draft:
     """A schema read off the tables themselves, marked ``public=False``.
 
@@ -91,7 +94,7 @@ def draft_schema(
 
     Args:
         tables: one Arrow table per party.
-        id: the id column, which is left out.
+        id: the id column, which is left out; None if there is none.
         names: the parties' names; default "party1", "party2", ...
         drop: columns to leave out.
 
@@ -108,7 +111,7 @@ def draft_schema(
     parties: dict[str, list[Attribute]] = {}
     flags = []
     for i, (table, party) in enumerate(zip(tables, names, strict=True)):
-        if id not in table.column_names:
+        if id is not None and id not in table.column_names:
             raise TableError(f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}.")
         if not table.num_rows:
             raise TableError(f"Table {i + 1} has no records.")
@@ -128,6 +131,15 @@ def draft_schema(
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain besides the id{why}")
     return Draft(Schema.of(parties, public=False), tuple(flags))
+
+
+def drafted(tables: Sequence[pa.Table], id: str | None) -> tuple[Schema, list[pa.Table]]:
+    """A drafted schema, and the columns that it has; its flags are logged as warnings. Raises as :func:`draft_schema`."""
+    draft = draft_schema(tables, id)
+    for flag in draft.flags:
+        LOG.warning("%s", flag)
+    excluded = {party: [f.column for f in draft.flags if f.excluded and f.table == party] for party, _ in draft.schema.parties}
+    return draft.schema, [table.drop_columns(names) for table, names in zip(tables, excluded.values(), strict=True)]
 
 
 def draft_attribute(name: str, column: pa.ChunkedArray, flag: Callable[[str, str], None]) -> Attribute:

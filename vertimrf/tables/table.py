@@ -57,7 +57,7 @@ class Table:
 
 def encode_table(
     source: Source,
-    id: str,
+    id: str | None,
     attributes: Sequence[Attribute],
     name: str | None = None,
     id_format: Sequence[str] = (),
@@ -67,7 +67,8 @@ def encode_table(
 
     Args:
         source: what :func:`read_arrow` reads.
-        id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id.
+        id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id. None, where
+            nobody else's table is to match: every row is a record of its own.
         attributes: the party's part of the schema; the table has these columns and the id, in any order.
         name: what to call the table in errors; default the file's path.
         id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
@@ -82,21 +83,23 @@ def encode_table(
     return encode_arrow(without_extra(table, id, attributes) if ignore_extra else table, id, attributes, where, id_format)
 
 
-def without_extra(table: pa.Table, id: str, attributes: Sequence[Attribute]) -> pa.Table:
+def without_extra(table: pa.Table, id: str | None, attributes: Sequence[Attribute]) -> pa.Table:
     """The columns that a schema knows, and the id."""
     wanted = {id, *(attribute.name for attribute in attributes)}
     return table.select([name for name in table.column_names if name in wanted])
 
 
 def encode_arrow(
-    table: pa.Table, id: str, attributes: Sequence[Attribute], where: str, id_format: Sequence[str] = ()
+    table: pa.Table, id: str | None, attributes: Sequence[Attribute], where: str, id_format: Sequence[str] = ()
 ) -> Table:
     """Encode an Arrow table; ``where`` names it in errors."""
-    if id not in table.column_names:
+    if id is not None and id not in table.column_names:
         raise TableError(f"{where} has no id column {id!r}; its columns are {some(table.column_names)}.")
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     check_columns(table.column_names, id, attributes, where)
+    if id is None:
+        return Table(tuple(attributes), np.arange(table.num_rows, dtype=np.uint64), encode_columns(table, attributes, where))
     digests = digest_ids(format_ids(table[id], id_format), f"{where}, id column {id!r}")
     check_distinct(digests, table[id], f"{where}, id column {id!r}")
     return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id))

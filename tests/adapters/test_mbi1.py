@@ -1,0 +1,70 @@
+"""The engine as an estimation function of mbi 1.1, which OpenDP and SmartNoise pin; skipped where mbi 2 is installed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+mbi = pytest.importorskip("mbi")
+if not hasattr(mbi.estimation, "mirror_descent"):
+    pytest.skip("mbi is not version 1.1", allow_module_level=True)
+
+from vertimrf.adapters.mbi1 import Model, estimate  # noqa: E402
+
+DOMAIN = mbi.Domain(["a", "b", "c", "d"], [3, 4, 2, 3])
+TOTAL = 5000.0
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    import jax
+
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture
+def measurements():
+    rng = np.random.default_rng(0)
+    joint = rng.gamma(0.5, size=DOMAIN.shape)
+    data = mbi.Factor(DOMAIN, joint * TOTAL / joint.sum())
+    return [
+        mbi.LinearMeasurement(np.asarray(data.project(c).datavector()) + 10 * rng.normal(size=DOMAIN.size(c)), c, 10.0)
+        for c in [("a", "b"), ("c", "b"), ("c", "d"), ("a",), ()]
+    ]
+
+
+def loss(model, measurements):
+    return sum(
+        0.5 * float(np.square((np.asarray(m.query(model.project(m.clique))) - m.noisy_measurement) / m.stddev).sum())
+        for m in measurements
+    )
+
+
+def test_the_model_is_mbis_and_answers_as_it(measurements):
+    model = estimate(DOMAIN, measurements, known_total=TOTAL)
+    assert isinstance(model, Model)
+    assert isinstance(model, mbi.MarkovRandomField)
+    exact = mbi.marginal_oracles.message_passing_stable(model.potentials, model.total)
+    peer = mbi.MarkovRandomField(potentials=model.potentials, marginals=exact, total=model.total)
+    for attributes in [("a",), "d", ("b", "a"), ("a", "d"), ("d", "c", "b", "a")]:
+        assert np.abs(np.asarray(model.project(attributes).values) - np.asarray(peer.project(attributes).values)).max() < 1e-6
+    rows = model.synthetic_data(1000)
+    assert rows.df.shape == (1000, 4)
+    theirs = mbi.estimation.mirror_descent(DOMAIN, measurements, known_total=TOTAL)
+    assert loss(model, measurements) <= loss(theirs, measurements) + 0.5
+
+
+def test_warm_starts_and_what_goes_to_mbi(measurements):
+    first = estimate(DOMAIN, measurements[:2])
+    warm = estimate(DOMAIN, measurements, potentials=first.potentials)
+    assert loss(warm, measurements) <= loss(estimate(DOMAIN, measurements), measurements) + 1.0
+    made = mbi.marginal_loss.from_linear_measurements(measurements[:2], domain=DOMAIN)
+    with pytest.warns(RuntimeWarning, match="does not say"):
+        model = estimate(DOMAIN, made, known_total=TOTAL, iters=10)
+    assert not isinstance(model, Model)
+    odd = mbi.LinearMeasurement(np.array([TOTAL]), ("a",), 1.0, lambda f: f.datavector().sum(keepdims=True))
+    with pytest.warns(RuntimeWarning, match="none that the engine knows"):
+        assert not isinstance(estimate(DOMAIN, [*measurements, odd], iters=10), Model)

@@ -1,0 +1,239 @@
+"""The central synthesizer: what it accepts, that its rows and marginals follow the table, and that its ledger holds."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from vertimrf import Attribute, Model, Schema, Synthesizer
+from vertimrf.cli import main
+from vertimrf.errors import MessageError, ModelError, NoMassError, PlanError, SchemaError, TableError
+from vertimrf.files import container
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.markov_random_field import Factor, MarkovRandomField
+from vertimrf.privacy.accountant import epsilon as composed_epsilon
+from vertimrf.privacy.events import GaussianEvent
+from vertimrf.tables.arrow import read_standing
+
+ROWS = 8000
+SCHEMA = Schema.of(
+    {
+        "clinic": [
+            Attribute.numeric("age", range(0, 101, 20), integral=True),
+            Attribute.categorical("smoker", ["no", "yes"], missing=True),
+            Attribute.integer("ward", 4),
+        ]
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """Smokers are rarer with age, wards follow age, and 5 % do not say whether they smoke."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 100, ROWS)
+    smoker = np.where(rng.random(ROWS) < 0.9 - 0.008 * age, "yes", "no").astype(object)
+    smoker[rng.random(ROWS) < 0.05] = None
+    ward = np.where(rng.random(ROWS) < 0.8, age // 25, rng.integers(0, 4, ROWS))
+    return pd.DataFrame({"age": age, "smoker": smoker, "ward": ward})
+
+
+@pytest.fixture(scope="module")
+def fitted(frame) -> Synthesizer:
+    return Synthesizer(SCHEMA, expected_records=ROWS).fit(frame, epsilon=2.0)
+
+
+def exact(frame, *columns):
+    codes = {
+        "age": (frame["age"] // 20).clip(upper=4),  # the last bin holds 100
+        "smoker": frame["smoker"].map({"no": 0, "yes": 1}).fillna(2).astype(int),
+        "ward": frame["ward"],
+    }
+    sizes = {"age": 5, "smoker": 3, "ward": 4}
+    out = np.zeros([sizes[c] for c in columns])
+    np.add.at(out, tuple(codes[c].to_numpy() for c in columns), 1)
+    return out
+
+
+def test_marginals_and_rows_follow_the_table(frame, fitted):
+    # Noise of any cell is below 30 records at this epsilon; ten sigma of a sum over 20 cells.
+    for columns in (["age", "smoker"], ["ward", "age"], ["age"]):
+        assert np.abs(fitted.marginal(columns) - exact(frame, *columns)).max() < 100
+    assert np.allclose(fitted.marginal(["ward", "age"]), fitted.marginal(["age", "ward"]).T)
+    assert np.array_equal(fitted.marginal("age"), fitted.marginal(["age"]))
+    table = fitted.sample(ROWS, seed=1)
+    assert table.column_names == ["age", "smoker", "ward"]
+    made = table.to_pandas()
+    assert made["age"].between(0, 100).all()
+    assert np.abs(exact(made, "age", "smoker") - exact(frame, "age", "smoker")).max() < 120
+    assert fitted.sample(ROWS, seed=1).equals(table)
+    assert not fitted.sample(ROWS).equals(table)
+    assert abs(fitted.sample().num_rows - ROWS) < 300
+
+
+def test_the_ledger_is_exact_and_meets_the_target(fitted):
+    ledger = fitted.ledger
+    assert ledger.private
+    assert ledger.delta == 1 / ROWS**2
+    assert 1.94 < ledger.epsilon <= 2.0
+    assert {type(entry.event) for entry in ledger.entries} == {GaussianEvent}
+    # The grids of prefixes of a composition differ a little from that of the whole.
+    whole = composed_epsilon([entry.event for entry in ledger.entries], ledger.delta).epsilon
+    assert ledger.epsilon == pytest.approx(whole, rel=1e-6)
+
+
+def test_without_a_record_count_a_noisy_one_is_in_the_ledger(frame):
+    made = Synthesizer(SCHEMA).fit(frame, epsilon=1.0)
+    assert made.ledger.entries[0].released == "record count, to plan with"
+    assert made.ledger.delta == 1e-10
+    assert made.ledger.epsilon <= 1.0
+
+
+def test_noise_is_fresh_at_every_fit(frame):
+    once, again = (Synthesizer(SCHEMA, expected_records=ROWS).fit(frame, epsilon=1.0) for _ in range(2))
+    assert not np.allclose(once.marginal("ward"), again.marginal("ward"))
+
+
+def test_tables_of_every_kind(frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    import polars
+
+    for table in (tmp_path / "t.csv", str(tmp_path / "t.parquet"), pa.Table.from_pandas(frame), polars.from_pandas(frame)):
+        made = Synthesizer(SCHEMA, expected_records=ROWS).fit(table, epsilon=5.0)
+        assert np.abs(made.marginal("smoker") - exact(frame, "smoker")).max() < 100
+
+
+def test_ids_are_left_out_and_must_be_distinct(frame):
+    with_id = frame.assign(person=np.arange(ROWS))
+    made = Synthesizer(SCHEMA, id="person", expected_records=ROWS).fit(with_id, epsilon=1.0)
+    assert made.schema.names == ("age", "smoker", "ward")
+    with pytest.raises(TableError, match="repeat an id"):
+        Synthesizer(SCHEMA, id="person").fit(with_id.assign(person=np.arange(ROWS) // 2 * 2 + (np.arange(ROWS) > 1)), epsilon=1.0)
+    with pytest.raises(SchemaError, match="person"):
+        Synthesizer(SCHEMA).fit(with_id, epsilon=1.0)
+
+
+def test_an_inferred_schema_is_not_private(frame):
+    made = Synthesizer().fit(frame, epsilon=1.0)
+    assert not made.ledger.private
+    assert made.schema.names == ("age", "smoker", "ward")
+
+
+def test_a_schema_of_several_parties_is_pooled(frame):
+    schema = Schema.of({"a": SCHEMA.attributes[:1], "b": SCHEMA.attributes[1:]})
+    made = Synthesizer(schema, expected_records=ROWS).fit(frame, epsilon=1.0)
+    assert {entry.party for entry in made.ledger.entries} == {"holder"}
+
+
+def test_conditions_hold_and_the_rest_follows_the_conditional(frame, fitted):
+    rows = 5000
+    made = fitted.sample(rows, given={"smoker": "yes", "age": [10, 30]}, seed=3).to_pandas()
+    assert len(made) == rows
+    assert set(made["smoker"]) == {"yes"}
+    assert made["age"].between(0, 39).all()
+    # By the model's own conditional, rounded counts: each of 8 cells of a root clique within one row, others within a few.
+    expected = fitted.marginal(["smoker", "age", "ward"])[1, :2]
+    found = exact(made, "age", "ward")[:2]
+    assert np.abs(found - rows * expected / expected.sum()).max() < 5
+    held = fitted.marginal(["smoker", "age"])[1, :2].sum()
+    assert fitted.sample(given={"smoker": "yes", "age": [10, 30]}).num_rows == round(held)
+
+
+def test_conditions_that_cannot_be_met(fitted):
+    with pytest.raises(SchemaError, match="pipe"):
+        fitted.sample(1, given={"smoker": "pipe"})
+    with pytest.raises(SchemaError, match="no attribute 'smokes'"):
+        fitted.sample(1, given={"smokes": "yes"})
+    with pytest.raises(SchemaError, match="no value"):
+        fitted.sample(1, given={"smoker": []})
+    # A model in which nobody of ward 3 smokes, as a file of one may say.
+    factors = [Factor((1, 2), np.array([[0, 0, 0, 0], [0, 0, 0, -1e4], [0, 0, 0, 0]]))]
+    barred = replace(fitted.model, field=MarkovRandomField(junction_tree(SCHEMA.sizes, {(1, 2)}), 100.0, factors))
+    assert len(barred.sample(10, given={"ward": 3, "smoker": "no"})) == 10
+    with pytest.raises(NoMassError, match="no records with ward = 3 and smoker = 'yes'"):
+        barred.sample(10, given={"ward": 3, "smoker": "yes"})
+    assert fitted.sample(2, given={"smoker": None}).column("smoker").to_pylist() == [None, None]
+
+
+def test_saved_and_loaded(fitted, tmp_path):
+    fitted.save(tmp_path / "fit.vmrf")
+    back = Synthesizer.load(tmp_path / "fit.vmrf")
+    assert back.schema == fitted.schema
+    assert back.ledger.to_json() == fitted.ledger.to_json()
+    assert np.allclose(back.marginal(["age", "ward"]), fitted.marginal(["age", "ward"]), rtol=1e-9)
+    named = Model.load(tmp_path / "fit.vmrf")
+    assert named.sample(50, seed=1).equals(fitted.sample(50, seed=1))
+    assert repr(named).startswith("<Model of 3 attributes, ")
+    assert "age, ward" in named.summary()
+    assert "Private (add or remove" in named.summary()
+    data = bytearray((tmp_path / "fit.vmrf").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "bad.vmrf").write_bytes(data)
+    with pytest.raises(MessageError, match="altered"):
+        Synthesizer.load(tmp_path / "bad.vmrf")
+    header, arrays = container.unpack((tmp_path / "fit.vmrf").read_bytes(), "model", "")
+    other = {"field": {**header["field"], "sizes": [1, 2, 3]}}
+    for changed in ({"schema": {"party": []}}, {"field": {"sizes": [2]}}, other, {"ledger": 1}):
+        container.write(tmp_path / "bad.vmrf", container.pack("model", {**header, **changed}, arrays))
+        with pytest.raises(MessageError, match=r"bad\.vmrf is malformed"):
+            Model.load(tmp_path / "bad.vmrf")
+    container.write(tmp_path / "bad.vmrf", container.pack("party message", header, arrays))
+    with pytest.raises(MessageError, match="is a party message, not a model"):
+        Model.load(tmp_path / "bad.vmrf")
+    described = CliRunner().invoke(main, ["inspect", str(tmp_path / "fit.vmrf")])
+    assert "A model" in described.output
+    assert "Private (add or remove one record)" in described.output
+
+
+def test_parameters_are_what_it_was_made_with(frame):
+    made = Synthesizer(SCHEMA, id=None, tau=1000)
+    assert set(made.get_params()) == set(inspect.signature(Synthesizer).parameters)
+    # As scikit-learn clones: the parameters as they were given.
+    clone = type(made)(**made.get_params(deep=False))
+    assert clone.get_params() == made.get_params()
+    with pytest.raises(ModelError, match="has not been fitted"):
+        clone.sample(1)
+    with pytest.raises(PlanError, match="epsilon"):
+        made.fit(frame, epsilon=0.0)
+
+
+def test_the_command_for_one_table(frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    SCHEMA.save(tmp_path / "schema.toml")
+
+    def run(*more):
+        arguments = ["synthesize", tmp_path / "t.csv", "--schema", tmp_path / "schema.toml", "--epsilon", 1.0, *more]
+        return CliRunner().invoke(main, list(map(str, arguments)))
+
+    out, saved = tmp_path / "made.parquet", tmp_path / "fit.vmrf"
+    result = run("--out", out, "--model", saved, "--rows", 500, "--json", tmp_path / "report.json")
+    assert result.exit_code == 0, result.output
+    assert "500 synthetic rows" in result.output
+    assert read_standing(out).private
+    assert Synthesizer.load(saved).sample(3).num_rows == 3
+    drawn = tmp_path / "drawn.csv"
+    conditions = ("--where", "smoker=yes", "--where", "age=10", "--where", "age=30")
+    result = CliRunner().invoke(main, list(map(str, ["sample", saved, "--rows", 40, *conditions, "--out", drawn])))
+    assert result.exit_code == 0, result.output
+    assert "40 synthetic rows" in result.output
+    made = pd.read_csv(drawn)
+    assert set(made["smoker"]) == {"yes"}
+    assert made["age"].between(0, 39).all()
+    assert read_standing(drawn).private
+    for condition, words in (("smoker", "COLUMN=VALUE"), ("smoker=pipe", "holds 'pipe'"), ("smokes=no", "no attribute 'smokes'")):
+        wrong = CliRunner().invoke(main, list(map(str, ["sample", saved, "--where", condition, "--out", drawn])))
+        assert wrong.exit_code == 2
+        assert words in wrong.output
+    refused = run("--out", out, "--rounds", 2)
+    assert refused.exit_code == 2
+    assert "no sketches" in refused.output
+    refused = run("--out", out, "--split", "2,1")
+    assert refused.exit_code == 2
+    assert "--id" in refused.output

@@ -1,0 +1,265 @@
+"""What the adapters of mbi share: linear measurements in, our fit, and a model that answers as mbi's does. It imports no peer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ModelError
+from ..model.fit import fit
+from ..model.junction_tree import junction_tree
+from ..model.markov_random_field import Factor, MarkovRandomField
+from ..model.measurement import UNMEASURED, Measurement
+from ..model.sample import sample
+
+__all__ = ["Accuracy", "EngineModel", "NotOurs", "Observation", "fell_back", "fitted", "structural_zeros", "warm_model"]
+
+Array = npt.NDArray[np.float64]
+# Standard deviations farther apart than this are beyond our fit, which raises the least of them.
+SIGMA_RANGE = 1e3
+# Log of a combination that cannot occur: its probability is exactly 0 in double precision.
+FORBIDDEN = -1e4
+
+
+class NotOurs(Exception):
+    """What the engine does not do: the peer's own estimator has to."""
+
+
+def fell_back(reason: object) -> None:
+    """Say that the peer's own estimator does the work, and why."""
+    warnings.warn(f"vertimrf: {reason}; mbi's own estimator is used instead, at its own speed.", RuntimeWarning, stacklevel=3)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How far the fit goes towards least squares (see :func:`vertimrf.model.fit.fit`).
+
+    The defaults end below the loss of a thousand iterations of mbi's mirror descent (``benchmarks/front_ends.py``), which is
+    what a front end expects; the protocol's own defaults stop earlier.
+    """
+
+    proximal_weight: float = 10.0
+    min_improvement: float = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A measurement of a marginal, as mbi's ``LinearMeasurement`` states it.
+
+    Attributes:
+        attributes: positions in the domain, in the order of the axes.
+        values: the noisy answers, flat, for the cells that ``weights`` does not leave out.
+        sigma: standard deviation of each.
+        weights: what every cell was multiplied by [flat, one per cell]; 0 leaves a cell out.
+    """
+
+    attributes: tuple[int, ...]
+    values: Array
+    sigma: float
+    weights: Array
+
+    def measurement(self, sizes: Sequence[int], total: float) -> Measurement:
+        """The same as counts with standard errors."""
+        seen = self.weights != 0
+        if self.values.size not in (seen.sum(), self.weights.size):
+            raise NotOurs(f"a measurement has {self.values.size} values for {self.weights.size} cells")
+        values = self.values if self.values.size == seen.sum() else self.values[seen]
+        counts = np.empty(self.weights.size)
+        sigma = np.full(self.weights.size, UNMEASURED * total)
+        counts[seen] = values / self.weights[seen]
+        sigma[seen] = self.sigma / np.abs(self.weights[seen])
+        counts[~seen] = max(total - counts[seen].sum(), 0.0) / max((~seen).sum(), 1)
+        shape = [sizes[a] for a in self.attributes]
+        order = np.argsort(self.attributes)
+        attributes = tuple(int(a) for a in np.sort(self.attributes))
+        tables = [np.ascontiguousarray(flat.reshape(shape).transpose(order)) for flat in (counts, sigma)]
+        return Measurement(attributes, (None,) * len(attributes), tables[0], tables[1])
+
+
+def fitted(
+    sizes: Sequence[int],
+    observed: Sequence[Observation],
+    total: float,
+    accuracy: Accuracy,
+    warm: MarkovRandomField | None = None,
+    zeros: Sequence[Factor] = (),
+) -> MarkovRandomField:
+    """Least squares over linear measurements of marginals, by our fit.
+
+    Args:
+        sizes: values of every attribute.
+        observed: measurements; those of no attribute only say the total, which is known here.
+        total: record count.
+        accuracy: how far to go.
+        warm: where to start.
+        zeros: see :func:`structural_zeros`.
+
+    Raises:
+        NotOurs: the engine cannot do it, and why.
+    """
+    spread = [o.sigma for o in observed if o.attributes]
+    if not all(math.isfinite(s) and s > 0 for s in spread) or (spread and max(spread) > SIGMA_RANGE * min(spread)):
+        raise NotOurs(f"standard deviations from {min(spread):g} to {max(spread):g} are too far apart")
+    try:
+        measured = [o.measurement(sizes, total) for o in observed if o.attributes]
+        start = None if warm is None and not zeros else start_of(sizes, warm, zeros)
+        sets = [*(m.attributes for m in measured), *(f.attributes for f in zeros)]
+        edges = {pair for own in sets for pair in itertools.combinations(own, 2)}
+        return fit(
+            sizes, measured, total, tree=junction_tree(sizes, edges), warm=start,
+            proximal_weight=accuracy.proximal_weight, min_improvement=accuracy.min_improvement,
+        )  # fmt: skip
+    except ModelError as error:
+        raise NotOurs(str(error).rstrip(".")) from None
+
+
+def start_of(sizes: Sequence[int], warm: MarkovRandomField | None, zeros: Sequence[Factor]) -> MarkovRandomField:
+    """A model to start from, in which what is forbidden has no mass; a fit never gives it any."""
+    return product(sizes, [*([] if warm is None else warm.factors), *zeros])
+
+
+def structural_zeros(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Factor:
+    """A factor under which only some combinations of values can occur.
+
+    Args:
+        attributes: positions in the domain, in the order of the axes.
+        allowed: whether each combination can occur [one axis per attribute].
+    """
+    order = np.argsort(attributes)
+    logs = np.where(allowed, 0.0, FORBIDDEN).transpose(order)
+    return Factor(tuple(int(a) for a in np.sort(attributes)), np.ascontiguousarray(logs))
+
+
+def warm_model(sizes: Sequence[int], potentials: Mapping[tuple[int, ...], Array]) -> MarkovRandomField | None:
+    """A peer's potentials as a model to start from; None where they are of no use to a fit.
+
+    Args:
+        sizes: values of every attribute.
+        potentials: logs by attributes, in the order of their axes.
+    """
+    factors = []
+    for attributes, logs in potentials.items():
+        if attributes and np.any(logs):
+            order = np.argsort(attributes)
+            table = np.ascontiguousarray(np.asarray(logs, np.float64).transpose(order))
+            factors.append(Factor(tuple(int(a) for a in np.sort(attributes)), table))
+    if not factors or not all(np.isfinite(f.logs).all() for f in factors):
+        return None
+    return product(sizes, factors)
+
+
+def product(sizes: Sequence[int], factors: Sequence[Factor]) -> MarkovRandomField:
+    """A model of some factors."""
+    edges = {pair for f in factors for pair in itertools.combinations(f.attributes, 2)}
+    return MarkovRandomField(junction_tree(sizes, edges), 1.0, factors)
+
+
+class EngineModel:
+    """Our model behind the interface of mbi's: mixed into its ``MarkovRandomField``, before it.
+
+    Marginals and rows come from our engine, in double precision whatever JAX is set to; potentials and clique marginals are
+    handed over when they are asked for.
+
+    Args:
+        field: the fitted model.
+        domain: mbi's, its attributes in the order of the model's.
+        mbi: the module.
+        constraints: what the model was fitted under, as mbi states it.
+    """
+
+    def __init__(self, field: MarkovRandomField, domain: Any, mbi: Any, constraints: tuple[Any, ...] = ()) -> None:
+        # The class mixed into is a frozen dataclass; its fields are properties here.
+        for name, value in {"field": field, "_domain": domain, "_mbi": mbi, "_constraints": constraints}.items():
+            object.__setattr__(self, name, value)
+
+    field: MarkovRandomField
+    _domain: Any
+    _mbi: Any
+    _constraints: tuple[Any, ...]
+
+    @property
+    def domain(self) -> Any:
+        """The attributes and their sizes."""
+        return self._domain
+
+    @property
+    def total(self) -> float:
+        """Record count."""
+        return self.field.total
+
+    @property
+    def constraints(self) -> tuple[Any, ...]:
+        """Structural zeros that the model keeps."""
+        return self._constraints
+
+    @property
+    def cliques(self) -> list[tuple[Any, ...]]:
+        """Attribute sets of the factors."""
+        return [self._named(f.attributes) for f in self.field.factors]
+
+    @property
+    def potentials(self) -> Any:
+        """The factors' logs, as mbi holds them."""
+        tables = {clique: self._factor(clique, f.logs) for clique, f in zip(self.cliques, self.field.factors, strict=True)}
+        return self._mbi.CliqueVector(self._domain, list(tables), tables)
+
+    @property
+    def marginals(self) -> Any:
+        """Expected counts over the factors' attributes, as mbi holds them."""
+        tables = {clique: self.project(clique) for clique in self.cliques}
+        return self._mbi.CliqueVector(self._domain, list(tables), tables)
+
+    def supports(self, attrs: Any) -> bool:
+        """Whether the domain has the attributes."""
+        return set(self._tuple(attrs)) <= set(self._domain.attributes)
+
+    def project(self, attrs: Any) -> Any:
+        """Expected counts of a marginal, axes in the order of ``attrs``."""
+        wanted = self._tuple(attrs)
+        if not self.supports(wanted):
+            raise ValueError(f"Cannot project {self._domain} onto {wanted}.")
+        return self._factor(wanted, self.field.marginal([self._index[a] for a in wanted]))
+
+    def synthetic_data(self, rows: int | None = None, method: str = "round") -> Any:
+        """Rows whose marginals follow the model's by rounded counts; ``method="sample"``, of independent rows, is mbi's own."""
+        if method != "round":
+            # The class mixed into draws from potentials and marginals.
+            return super().synthetic_data(rows, method)  # type: ignore[misc]
+        # As mbi, which draws from NumPy's global state, so that whoever seeds it gets the same rows again.
+        seed = np.random.randint(0, 1 << 32, 4, np.uint64)  # noqa: NPY002
+        codes = sample(self.field, max(1, int(rows or self.total)), np.random.default_rng(seed))
+        return self._mbi.Dataset(dict(zip(self._domain.attributes, codes.astype(np.int64), strict=True)), self._domain)
+
+    def __repr__(self) -> str:
+        return f"<model of {len(self.cliques)} factors over {self._domain}, total {self.total:,.0f}>"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"A fitted model does not change; {name} cannot be set.")
+
+    @cached_property
+    def _index(self) -> dict[Any, int]:
+        return {name: i for i, name in enumerate(self._domain.attributes)}
+
+    @staticmethod
+    def _tuple(attrs: Any) -> tuple[Any, ...]:
+        return (attrs,) if isinstance(attrs, str | int) else tuple(attrs)
+
+    def _named(self, attributes: Sequence[int]) -> tuple[Any, ...]:
+        return tuple(self._domain.attributes[a] for a in attributes)
+
+    def _factor(self, clique: tuple[Any, ...], values: Array) -> Any:
+        return self._mbi.Factor(self._domain.project(clique), values)

@@ -1,0 +1,83 @@
+"""The engine as an estimation function of mbi 1.1: ``estimate`` in place of ``mbi.estimation.mirror_descent``.
+
+Lists of linear measurements of marginals are fitted by the engine. A ``MarginalLossFn`` does not say what it is made of, and goes
+to ``mbi.estimation.mirror_descent``, with a warning; so do queries that the engine does not know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mbi
+import numpy as np
+
+from .linear import Accuracy, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
+
+__all__ = ["Model", "estimate"]
+
+if not hasattr(mbi.estimation, "mirror_descent"):
+    raise ImportError("vertimrf.adapters.mbi1 is for mbi 1.1, and here is mbi 2: use vertimrf.adapters.mbi2.")
+
+
+class Model(EngineModel, mbi.MarkovRandomField):
+    """What :func:`estimate` returns: an ``mbi.MarkovRandomField`` whose marginals and rows come from the engine."""
+
+
+def estimate(
+    domain: mbi.Domain,
+    loss_fn: Any,
+    *,
+    known_total: float | None = None,
+    potentials: Any = None,
+    accuracy: Accuracy | None = None,
+    **options: Any,
+) -> mbi.MarkovRandomField:
+    """Estimate a model from noisy marginals, as ``mbi.estimation.mirror_descent`` does.
+
+    Args:
+        domain: the attributes.
+        loss_fn: a list of ``LinearMeasurement``.
+        known_total: record count; default mbi's minimum-variance estimate.
+        potentials: where to start.
+        accuracy: how far the fit goes.
+        options: of ``mirror_descent``, where it does the work; ``callback_fn`` is told of the engine's marginals once.
+    """
+    try:
+        if not isinstance(loss_fn, list | tuple):
+            raise NotOurs("a loss function of mbi 1 does not say which measurements it is made of")
+        total = mbi.estimation.minimum_variance_unbiased_total(list(loss_fn)) if known_total is None else known_total
+        observed = [observation(domain, m) for m in loss_fn]
+        field = fitted(domain.shape, observed, float(total), accuracy or Accuracy(), warm_of(domain, potentials))
+    except NotOurs as reason:
+        fell_back(reason)
+        return mbi.estimation.mirror_descent(domain, loss_fn, known_total=known_total, potentials=potentials, **options)
+    model = Model(field, domain, mbi)
+    if "callback_fn" in options:
+        options["callback_fn"](model.marginals)
+    return model
+
+
+def observation(domain: mbi.Domain, measurement: mbi.LinearMeasurement) -> Observation:
+    """A measurement as the engine takes it: of all cells, or, as OpenDP's, of the first of them.
+
+    Raises:
+        NotOurs: its query is none that the engine knows.
+    """
+    cells = domain.size(measurement.clique)
+    query = measurement.query
+    seen = cells
+    if query != mbi.Factor.datavector:
+        if type(query).__module__ != "opendp.extras.mbi._utilities" or type(query).__name__ != "SelectPrefixQuery":
+            raise NotOurs(f"the query {query!r} is none that the engine knows")
+        seen = query.length
+    values = np.asarray(measurement.noisy_measurement, np.float64).ravel()
+    attributes = tuple(domain.attributes.index(a) for a in measurement.clique)
+    return Observation(attributes, values, float(measurement.stddev), np.where(np.arange(cells) < seen, 1.0, 0.0))
+
+
+def warm_of(domain: mbi.Domain, potentials: Any) -> Any:
+    """A model to start from."""
+    if potentials is None or potentials.domain != domain:
+        return None
+    tables = {tuple(map(domain.attributes.index, c)): np.asarray(potentials[c].values) for c in potentials.cliques}
+    return warm_model(domain.shape, tables)

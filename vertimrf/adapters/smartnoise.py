@@ -1,0 +1,76 @@
+"""The central synthesizer behind SmartNoise's interface: :class:`VertiMRFSynthesizer` where it has MST or AIM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import snsynth
+
+from ..errors import ModelError, PlanError
+from ..plan.attribute import Attribute
+from ..plan.schema import Schema
+from ..synthesizer import Synthesizer
+
+__all__ = ["VertiMRFSynthesizer"]
+
+
+class VertiMRFSynthesizer(snsynth.Synthesizer):
+    """A SmartNoise synthesizer of categorical and ordinal columns, by :class:`vertimrf.Synthesizer`.
+
+    SmartNoise's transformer gives the columns their domains: what it reads off the data without a budget (the values that occur)
+    is no part of the guarantee, as with its own synthesizers; give it constraints, or codes, where that matters.
+
+    Args:
+        epsilon: privacy target, add/remove one record; what the transformer spends is taken off.
+        delta: target; default that of :class:`vertimrf.Synthesizer`.
+        expected_records: public order of magnitude; when None a noisy count takes its place.
+    """
+
+    def __init__(self, epsilon: float = 1.0, delta: float | None = None, expected_records: int | None = None) -> None:
+        self.epsilon = float(epsilon)
+        self.delta = delta
+        self.expected_records = expected_records
+        self.synthesizer: Synthesizer | None = None
+
+    def fit(
+        self,
+        data: Any,
+        *ignore: Any,
+        transformer: Any = None,
+        categorical_columns: Any = (),
+        ordinal_columns: Any = (),
+        continuous_columns: Any = (),
+        preprocessor_eps: float = 0.0,
+        nullable: bool = False,
+    ) -> None:
+        """Measure the data with noise, and fit the model; arguments as SmartNoise's synthesizers take them.
+
+        Raises:
+            PlanError: the transformer leaves a column continuous.
+        """
+        coded = self._get_train_data(
+            data, style="cube", transformer=transformer, categorical_columns=list(categorical_columns),
+            ordinal_columns=list(ordinal_columns), continuous_columns=list(continuous_columns), nullable=nullable,
+            preprocessor_eps=preprocessor_eps,
+        )  # fmt: skip
+        sizes = self._transformer.cardinality
+        if any(size is None for size in sizes):
+            raise PlanError("The transformer leaves some columns continuous: have them binned, or name them as categorical.")
+        names = [f"column{i}" for i in range(len(sizes))]
+        schema = Schema.of({"holder": [Attribute.integer(name, int(size)) for name, size in zip(names, sizes, strict=True)]})
+        table = pa.table(dict(zip(names, np.array(coded, np.int64).T, strict=True)))
+        made = Synthesizer(schema, expected_records=self.expected_records)
+        self.synthesizer = made.fit(table, epsilon=self.epsilon, delta=self.delta)
+
+    def sample(self, n_rows: int | None = None) -> Any:
+        """Draw rows, in the form of the data that was fitted; as many as the noisy record count by default.
+
+        Raises:
+            ModelError: nothing was fitted.
+        """
+        if self.synthesizer is None:
+            raise ModelError("The synthesizer has not been fitted: call fit(data).")
+        rows = self.synthesizer.sample(n_rows)
+        return self._transformer.inverse_transform(list(zip(*(column.to_pylist() for column in rows.columns), strict=True)))

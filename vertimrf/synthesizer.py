@@ -1,0 +1,191 @@
+"""The central synthesizer: one table at one holder, with the same local model, fit and sampling as the protocol's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .clock import Clock
+from .errors import ModelError
+from .kernels.jit import threads
+from .named_model import Model
+from .options import RunOptions
+from .party.party import Party
+from .party.secret import Secret
+from .plan.defaults import TAU
+from .plan.plan import check_target
+from .plan.schema import Schema
+from .privacy.ledger import Ledger
+from .progress import Progress, Silent
+from .server.server import Server
+from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
+from .tables.infer import drafted
+from .tables.table import encode_table
+from .trial import plan_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Synthesizer"]
+
+class Synthesizer:
+    """Synthetic rows of one table that one holder has, with (epsilon, delta) differential privacy.
+
+    Marginals are measured with noise under a plan of one party, a Markov random field is fitted to them, and rows are drawn from
+    it. Every fit is a release: fits to the same people's records add up (``Ledger.together``).
+
+    Args:
+        schema: public domains of the columns, whoever holds them; inferred from the data when None, and the ledger then says
+            that the result is not private.
+        id: the column of record ids, which is left out; without one every row is a record of its own.
+        expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place,
+            and delta is 1e-10 unless it is given.
+        tau: limit on the cells of a clique of the model.
+        num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
+        progress: told of each step as it starts.
+
+    Example:
+        >>> import pandas as pd
+        >>> from vertimrf import Attribute, Schema, Synthesizer
+        >>> schema = Schema.of({"all": [Attribute.integer("age", 3), Attribute.categorical("smoker", ["no", "yes"])]})
+        >>> table = pd.DataFrame({"age": [0, 1, 2, 1] * 500, "smoker": ["no", "yes", "no", "yes"] * 500})
+        >>> synthesizer = Synthesizer(schema).fit(table, epsilon=1.0)
+        >>> synthesizer.ledger.epsilon <= 1.0
+        True
+        >>> synthesizer.sample(3, given={"smoker": "yes"})["smoker"].to_pylist()
+        ['yes', 'yes', 'yes']
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        id: str | None = None,
+        expected_records: int | None = None,
+        tau: int = TAU,
+        num_threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._params: dict[str, Any] = {
+            "schema": schema,
+            "id": id,
+            "expected_records": expected_records,
+            "tau": tau,
+            "num_threads": num_threads,
+            "progress": progress,
+        }
+        self._fitted: Model | None = None
+        self._seconds: Mapping[str, float] = {}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What the synthesizer was made with, as scikit-learn asks for it (``deep`` changes nothing)."""
+        return dict(self._params)
+
+    def fit(
+        self, table: Source, *, epsilon: float, delta: float | None = None, csv: CsvFormat = COMMAS
+    ) -> Synthesizer:
+        """Measure a table with noise, and fit the model.
+
+        Args:
+            table: a file (CSV, Parquet, Arrow), or a pandas or polars frame, Arrow table, or the like.
+            epsilon: privacy target of the whole fit, add/remove one record.
+            delta: target; default 1 / expected_records squared, at most 1e-6.
+            csv: how a CSV file is written.
+
+        Returns:
+            The synthesizer itself.
+
+        Raises:
+            TableError, SchemaError: a table that cannot be read, or does not fit the schema.
+            PlanError, PrivacyError: a target that cannot be met.
+        """
+        check_target(epsilon, delta)
+        params = self._params
+        options = RunOptions(num_threads=params["num_threads"], progress=params["progress"] or Silent())
+        clock = Clock()
+        options.progress.step("reading")
+        with clock("reading"):
+            read = read_arrow(table, csv)
+            schema = params["schema"]
+            if schema is None:
+                schema, (read,) = drafted([read], params["id"])
+            schema = pooled(schema)
+            name = str(table) if isinstance(table, str | Path) else "The table"
+            records = encode_table(read, params["id"], schema.attributes, name)
+        options.progress.step("planning")
+        with clock("planning"):
+            plan = plan_for(schema, records.records, epsilon, params["expected_records"], delta=delta, tau=params["tau"])
+        options.progress.step("measuring")
+        # With one party there are no sketches, and so nothing that a secret would key.
+        message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
+        first = Server(plan, options).read([message])
+        self._fitted = Model(schema, first.initial, plan.ledger())
+        self._seconds = {**clock.seconds, **first.seconds}
+        return self
+
+    @property
+    def schema(self) -> Schema:
+        """The domains that the fit went by."""
+        return self._fit().schema
+
+    @property
+    def model(self) -> Model:
+        """What was fitted, with the schema and the ledger."""
+        return self._fit()
+
+    @property
+    def ledger(self) -> Ledger:
+        """Every event of the fit, and the composed (epsilon, delta)."""
+        return self._fit().ledger
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Wall time of the fit per phase; empty after loading. It follows the data, and no noise covers it: keep it."""
+        return self._seconds
+
+    def sample(
+        self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> pa.Table:
+        """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does."""
+        with threads(self._params["num_threads"]):
+            return self._fit().sample(rows, given=given, seed=seed)
+
+    def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
+        """Expected counts of the values of some columns, as :meth:`vertimrf.Model.marginal` gives them."""
+        with threads(self._params["num_threads"]):
+            return self._fit().marginal(columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Privacy spent and model size, JSON-able; no timings."""
+        return self._fit().to_json()
+
+    def save(self, path: str | Path) -> None:
+        """Write what was fitted, with its schema and ledger: a model file, which :meth:`vertimrf.Model.load` reads too."""
+        self._fit().save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Synthesizer:
+        """A synthesizer of a saved model's schema, fitted as that is; its other parameters are the defaults.
+
+        Raises:
+            MessageError: the file cannot be read, is truncated or altered, or is no model.
+        """
+        model = Model.load(path)
+        made = cls(model.schema)
+        made._fitted = model
+        return made
+
+    def _fit(self) -> Model:
+        if self._fitted is None:
+            raise ModelError("The synthesizer has not been fitted: call fit(table, epsilon=...), or load a saved one.")
+        return self._fitted
+
+
+def pooled(schema: Schema) -> Schema:
+    """The same domains at one holder."""
+    return schema if len(schema.parties) == 1 else replace(schema, parties=(("holder", schema.names),))

@@ -44,6 +44,7 @@ from vertimrf.tables.table import Table
 Floats = npt.NDArray[np.float64]
 # Both error rates' bounds hold together with this probability.
 CONFIDENCE = 0.9999
+CAUTION = 2.0
 BATCH = 500
 
 
@@ -91,22 +92,24 @@ class Audit:
 def certain_epsilon(present: Floats, absent: Floats, delta: float) -> float:
     """Lower bound on epsilon at delta from the statistic of independent trials, large where the record seems present.
 
-    The threshold and the direction are chosen on the first half of the trials and judged on the second.
+    The threshold and the direction are chosen on the first half of the trials and judged on the second. The choice takes every
+    count for CAUTION standard errors worse than it is, or else the best of so many thresholds would be the luckiest.
     """
     half = len(present) // 2
     best, chosen = -1.0, (present, absent, 0.0)
     for one, other in ((present, absent), (-absent, -present)):
         for threshold in np.quantile(one[:half], 1 - np.geomspace(min(4 / half, 1), 1, 100)):
-            found = _bound(one[:half], other[:half], threshold, delta)
+            found = _bound(one[:half], other[:half], threshold, delta, CAUTION)
             if found > best:
                 best, chosen = found, (one, other, threshold)
     one, other, threshold = chosen
     return _bound(one[half:], other[half:], threshold, delta)
 
 
-def _bound(one: Floats, other: Floats, threshold: float, delta: float) -> float:
+def _bound(one: Floats, other: Floats, threshold: float, delta: float, caution: float = 0.0) -> float:
     doubt = (1 - CONFIDENCE) / 2
-    hits, alarms = int((one >= threshold).sum()), int((other >= threshold).sum())
+    hits, alarms = float((one >= threshold).sum()), float((other >= threshold).sum())
+    hits, alarms = max(hits - caution * math.sqrt(hits), 0.0), min(alarms + caution * math.sqrt(alarms + 1), len(other))
     hit_rate = stats.beta.ppf(doubt, hits, len(one) - hits + 1) if hits else 0.0
     alarm_rate = stats.beta.ppf(1 - doubt, alarms + 1, len(other) - alarms) if alarms < len(other) else 1.0
     return max(math.log((hit_rate - delta) / alarm_rate), 0.0) if hit_rate > delta else 0.0

@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from benchmarks import datasets
+
+# The first example may compile kernels, and a busy machine is slow at any: time is no reason to fail an example.
+settings.register_profile("vertimrf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("vertimrf")
 
 
 @pytest.fixture(scope="session")

@@ -106,7 +106,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
 def test_a_forked_process_is_told_before_openmp_ends_it(layer: str) -> None:
     environment = {**os.environ, "NUMBA_THREADING_LAYER": layer}
-    run = subprocess.run([sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-c", FORKED], env=environment, capture_output=True, text=True)
     if run.returncode and "No threading layer could be loaded" in run.stderr:
         pytest.skip(f"this machine has no {layer} layer")
     assert run.returncode == 0, run.stderr

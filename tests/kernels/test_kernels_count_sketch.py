@@ -69,7 +69,7 @@ def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions):
     repetitions=st.integers(1, 12),
     workers=st.integers(1, 2),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_parts_add_up_and_can_be_taken_out(cut, seed, log_buckets, repetitions, workers):
     sizes = (2, 4, 1)
     digests, codes = table(60, sizes, seed)

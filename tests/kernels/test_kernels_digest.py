@@ -30,7 +30,7 @@ def test_strings_of_every_length(dtype: type) -> None:
 
 
 @given(st.lists(st.binary(max_size=80), max_size=20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_bytes(strings: list[bytes]) -> None:
     assert digest_strings(*arrow(strings)).tolist() == expected(strings)
 

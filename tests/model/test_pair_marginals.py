@@ -36,7 +36,7 @@ def binned(table: np.ndarray, maps: list[np.ndarray | None]) -> np.ndarray:
     return bin_table(table, maps, [n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, maps, strict=True)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.integers(1, 5), min_size=2, max_size=14).map(tuple),

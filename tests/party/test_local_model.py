@@ -45,7 +45,7 @@ def counted(codes, sizes, attributes):
     rho=st.floats(1e-5, 100),
     free=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_units_are_never_overspent_and_every_pair_has_some(sizes, total, rho, free):
     chosen = choose_marginals(complete(sizes), total, plan_of(sizes, rho, free=free))
     assert sum(units for _, units in chosen) <= UNITS

@@ -80,7 +80,7 @@ def merged_slowly(counts, bins, ordered):
     part=st.floats(0, 1),
     ordered=st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_bins_are_those_of_merging_one_by_one(counts, part, ordered):
     bins = max(round(part * len(counts)), 1)
     np.testing.assert_array_equal(choose_bins(np.array(counts), bins, ordered), merged_slowly(np.array(counts), bins, ordered))

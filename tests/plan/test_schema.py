@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vertimrf.errors import SchemaError, TableError
@@ -118,7 +118,6 @@ domains = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(texts, domains, min_size=1, max_size=4), parties)
 def test_any_schema_survives_toml(tmp_path_factory: pytest.TempPathFactory, listed: dict, party: str) -> None:
     schema = Schema.of({party: [Attribute.from_json({"name": name, **domain}) for name, domain in listed.items()]})

@@ -39,10 +39,10 @@ def test_a_planted_row_is_written_down(script):
 
 def test_rows_of_a_generated_table_come_out_of_published_sketches_only(script):
     codes, sizes = script.generated(rows=8000)
-    outcome = script.attack(codes, sizes, 0.32, 1000)
+    outcome = script.attack(codes, sizes, 0.32, 4000)
     published, paired = outcome["published"], outcome["scheduled_pairs"]
-    # About 35 guesses with hardly a wrong one in repeated runs; 5 and a half are far outside their spread.
-    assert published["guesses"] >= 5
+    # 33 guesses, s.d. 5, in 30 runs, of which at least 85 % were right; so few and a half are far outside their spread.
+    assert published["guesses"] >= 8
     assert published["true_rows"] > 0.5 * published["guesses"]
     assert published["exact_epsilon"] > 50 > 0.32
     assert paired["guesses"] == 0

@@ -49,7 +49,7 @@ def test_pairs_follow_the_paper_step_by_step():
         np.testing.assert_allclose(table, 300 * papers_two_steps(values, rows, columns, sweeps), atol=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_tables_of_any_order_end_consistent(seed, shape):
     rng = np.random.default_rng(seed)

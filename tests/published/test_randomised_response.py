@@ -92,7 +92,7 @@ def test_counts_are_unbiased_with_the_errors_that_they_state():
     plan = ResponsePlan(1.0, (4, 3))
     digests = np.arange(1, n + 1, dtype=np.uint64)
     one, two = (
-        respond(plan, [i], digests, codes[None].astype(np.uint16), bytes(32), os.urandom)[0] for i, codes in enumerate((a, b))
+        respond(plan, [i], digests, codes[None].astype(np.uint16), bytes(32), rng.bytes)[0] for i, codes in enumerate((a, b))
     )
     values, errors = count_marginal(plan, (0, 1), (one, two))
     assert values.sum() == pytest.approx(n)

@@ -105,7 +105,7 @@ def test_estimates_are_those_of_the_sets():
     for attribute, codes in enumerate((a, b)):
         encoder = SharedKeyEncoder(plan, [attribute], bytes(32))
         encoder.update(record_digests(np.arange(rows)), codes[None].astype(np.uint16))
-        sides.append(encoder.result()[0])
+        sides.append(encoder.result(rng.bytes)[0])
     (measured,) = published_estimates(plan, (0, 1), (None, None), sides, [(0, 1)], rows)
     truth = np.zeros((3, 3))
     np.add.at(truth, (a, b), 1)

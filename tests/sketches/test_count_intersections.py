@@ -35,7 +35,7 @@ def counted(plan, codes, rng, release_error=0.0, size_error=0.0):
     sizes = [np.bincount(c, minlength=U).astype(float) for c in codes]
     released = [np.maximum(s + rng.normal(0, release_error, U), 0) for s in sizes]
     known = [s + rng.normal(0, size_error, U) for s in sizes]
-    tables = encoder.result(released)
+    tables = encoder.result(released, rng.bytes)
     groups = [CountedGroup(t, r, k, np.full(U, size_error)) for t, r, k in zip(tables, released, known, strict=True)]
     both = [[np.bincount(a.astype(np.int64) * U + b, minlength=U * U).reshape(U, U) for b in codes] for a in codes]
     truth = np.block(both).astype(float)
@@ -51,7 +51,7 @@ def across(groups):
 def test_errors_are_as_large_as_they_say(bits, buckets, variance):
     """Over 2 * 10^5 cells the spread of error / standard error is 1, to a few of its own errors; so it is among large cells.
 
-    Tables differ by the system's entropy. Over 40 tables one by one, spreads among all cells had a standard deviation of 0.0045,
+    With noise of the system's entropy, over 40 tables one by one, spreads among all cells had a standard deviation of 0.0045,
     means of 0.01 to 0.023; among the fifty large cells of a table 0.11 to 0.13 (spreads of 0.95 to 0.98) and 0.16 to 0.32
     (means of -0.11 to 0.1). Of eight tables they are 2.8 times less: each bound below is four to five of them away.
     """

@@ -47,7 +47,7 @@ def fixed_entropy(seed=0):
 
 
 @given(cuts=st.lists(st.integers(0, N), max_size=4), order=st.randoms(use_true_random=False))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_chunks_parts_and_processes_add_up(cuts, order):
     edges = [0, *sorted(cuts), N]
     chunks = [slice(a, b) for a, b in itertools.pairwise(edges)]

@@ -207,7 +207,7 @@ ATTRIBUTES = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.sampled_from(ATTRIBUTES),
     st.lists(st.none() | st.sampled_from([-1.0, 0, 0.5, 7, 1, 2, 5]) | st.floats(-9, 9), min_size=1, max_size=8),

@@ -150,6 +150,8 @@ def test_a_deployment_role_by_role(folder):
     drawn = run("sample", folder / "model", "--rows", 30, "--where", "x=red", "--out", folder / "red.csv")
     assert drawn.exit_code == 0, drawn.output
     assert set(pd.read_csv(folder / "red.csv")["x"]) == {"red"}
+    refused(run(*steps[7]), "synthetic.parquet exists", "--overwrite")
+    assert run(*steps[7], "--overwrite").exit_code == 0
     # Told again, a party gives the same message again, under whatever name; from another table it gives none.
     sent = (folder / "left.message").read_bytes()
     for out in ("left.message", "again.message"):
@@ -174,7 +176,7 @@ def test_a_deployment_role_by_role(folder):
     refused(run("inspect", folder / "left.message", *plan, "--key", folder / "right.key"), "is for the server")
     cut = (folder / "left.message").read_bytes()[:-7]
     (folder / "left.message").write_bytes(cut)
-    refused(run(*steps[7]), "left.message", "truncated")
+    refused(run(*steps[7], "--overwrite"), "left.message", "truncated")
     for name in ("left.secret", "right.secret", "left.key", "server.key"):
         assert (folder / name).stat().st_mode & 0o077 == 0
 

@@ -171,7 +171,7 @@ def test_saved_and_loaded(fitted, tmp_path):
     named = Model.load(tmp_path / "fit.vmrf")
     assert named.sample(50, seed=1).equals(fitted.sample(50, seed=1))
     assert repr(named).startswith("<Model of 3 attributes, ")
-    assert "age, ward" in named.summary()
+    assert "age, smoker, ward" in named.summary()
     assert "Private (add or remove" in named.summary()
     data = bytearray((tmp_path / "fit.vmrf").read_bytes())
     data[len(data) // 2] ^= 1

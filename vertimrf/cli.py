@@ -68,6 +68,8 @@ def _check_writable(*paths: str | None) -> None:
             raise PlanError(f"Cannot write {path}: its folder does not exist.")
         if Path(str(path)).is_dir():
             raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
+        if not os.access(Path(str(path)).absolute().parent, os.W_OK):
+            raise PlanError(f"Cannot write {path}: its folder is read-only; name a file in another.")
 
 
 def _check_new(path: str, kept: str) -> None:
@@ -690,7 +692,7 @@ def _output_problem(path: str) -> str | None:
         _check_writable(path)
     except PlanError as error:
         return str(error)
-    return None if os.access(Path(path).absolute().parent, os.W_OK) else f"Cannot write {path}: its folder is read-only."
+    return None
 
 
 @main.command()
@@ -764,12 +766,16 @@ def party(
 ) -> None:
     """A data holder: encode one table into the one message that leaves it, for the server's eyes."""
     from .options import RunOptions
+    from .party.check import check_space
     from .party.party import Party
     from .party.releases import Releases
     from .party.secret import Secret
 
     _check_writable(out)
     agreed, own = _load_own(plan_file, key)
+    # Room for the message, and for the record of it.
+    if short := check_space(Path(out).absolute().parent, 2 * agreed.message_size(agreed.party_names.index(own.party))):
+        raise PlanError(short)
     if agreed.sketch is not None and agreed.sketch.claimed_share and not claim_as_published:
         raise PlanError(
             f"{plan_file} asks for the published encoder, which gives complete records away; refuse it, or reproduce the paper "
@@ -867,6 +873,7 @@ def answer(
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+@click.option("--overwrite", is_flag=True, help="Write over a table that is there.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
 def server(
@@ -879,6 +886,7 @@ def server(
     seed: int | None,
     threads: int | None,
     out: str,
+    overwrite: bool,
     model_file: str | None,
     json_file: str | None,
 ) -> None:
@@ -891,6 +899,8 @@ def server(
 
     _check_writable(out, model_file, json_file)
     check_output(out)
+    if Path(out).exists() and not overwrite:
+        raise PlanError(f"{out} exists; name another file, or write over it with --overwrite.")
     agreed, own = _load_own(plan_file, key, server=True)
     received = [Message.load(path, agreed, own) for path in messages]
     asked = None if follow_up_file is None else FollowUp.load(follow_up_file, agreed)

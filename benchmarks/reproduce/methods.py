@@ -155,7 +155,7 @@ class Centralized:
             server_seconds=time.perf_counter() - start,
             spent=made.ledger.epsilon,
             private=not made.ledger.reasons,
-            detail={"cells": int(made.model.tree.cells)},
+            detail={"cells": int(made.model.field.tree.cells)},
         )
 
 

@@ -53,6 +53,10 @@ def _numbers(text: str, option: str) -> list[int]:
         raise PlanError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
 
 
+def _workload(marginals: Sequence[str]) -> list[list[str]] | None:
+    return [marginal.split(",") for marginal in marginals] or None
+
+
 def _message_bytes(message_mb: float) -> int:
     if not 0 < message_mb < 1e6:
         raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
@@ -159,6 +163,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
 @click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
+@click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
@@ -180,6 +185,7 @@ def synthesize(
     tau: int,
     rounds: int,
     message_mb: float,
+    workload: Sequence[str],
     threads: int | None,
     out: str,
     model_file: str | None,
@@ -199,8 +205,9 @@ def synthesize(
         from .synthesizer import Synthesizer
 
         made = Synthesizer(
-            domains, id=id_column, expected_records=expected_records, tau=tau, num_threads=threads, progress=for_terminal()
-        ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)
+            domains, id=id_column, expected_records=expected_records, tau=tau, workload=_workload(workload),
+            num_threads=threads, progress=for_terminal(),
+        ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
         table = made.sample(rows, seed=seed)
         write_table(table, out, made.ledger.standing)
         if model_file is not None:
@@ -227,6 +234,7 @@ def synthesize(
         tau=tau,
         rounds=rounds,
         message_bytes=_message_bytes(message_mb),
+        workload=_workload(workload),
     )
     for warning in trial.result.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -374,6 +382,7 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
 @click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
+@click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
@@ -388,6 +397,7 @@ def plan(
     split: str | None,
     encoder: str,
     claim_as_published: bool,
+    workload: Sequence[str],
     errors: bool,
     out: str,
 ) -> None:
@@ -417,6 +427,7 @@ def plan(
         encoder=encoder,
         claim_as_published=claim_as_published,
         public_keys=keys,
+        workload=_workload(workload),
     )
     made.save(out)
     click.echo(made.summary())

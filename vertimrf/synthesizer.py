@@ -26,7 +26,7 @@ from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
 from .tables.infer import drafted
 from .tables.table import encode_table
-from .trial import plan_for
+from .trial import Planning, plan_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +46,8 @@ class Synthesizer:
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place,
             and delta is 1e-10 unless it is given.
         tau: limit on the cells of a clique of the model.
+        workload: marginals that matter most, each a list of columns, all alike or with a weight each (see
+            :func:`vertimrf.make_plan`); None has all alike.
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
         progress: told of each step as it starts.
 
@@ -68,6 +70,7 @@ class Synthesizer:
         id: str | None = None,
         expected_records: int | None = None,
         tau: int = TAU,
+        workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
         num_threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -76,6 +79,7 @@ class Synthesizer:
             "id": id,
             "expected_records": expected_records,
             "tau": tau,
+            "workload": workload,
             "num_threads": num_threads,
             "progress": progress,
         }
@@ -119,7 +123,8 @@ class Synthesizer:
             records = encode_table(read, params["id"], schema.attributes, name)
         options.progress.step("planning")
         with clock("planning"):
-            plan = plan_for(schema, records.records, epsilon, params["expected_records"], delta=delta, tau=params["tau"])
+            planning: Planning = {"delta": delta, "tau": params["tau"], "workload": params["workload"]}
+            plan = plan_for(schema, records.records, epsilon, params["expected_records"], **planning)
         options.progress.step("measuring")
         # With one party there are no sketches, and so nothing that a secret would key.
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)

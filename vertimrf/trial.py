@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -145,6 +145,7 @@ class Planning(TypedDict, total=False):
     rounds: int
     shares: Shares | None
     local_models: bool
+    workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None
 
 
 def synthesize(

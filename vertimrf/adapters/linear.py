@@ -25,8 +25,8 @@ __all__ = ["Accuracy", "EngineModel", "NotOurs", "Observation", "fell_back", "fi
 Array = npt.NDArray[np.float64]
 # Standard deviations farther apart than this are beyond our fit, which raises the least of them.
 SIGMA_RANGE = 1e3
-# Log of a combination that cannot occur: its probability is exactly 0 in double precision.
-FORBIDDEN = -1e4
+# Log of a combination that cannot occur: its probability is exactly 0, and no parameter of a fit is large enough to change that.
+FORBIDDEN = -1e30
 
 
 class NotOurs(Exception):
@@ -113,12 +113,17 @@ def fitted(
         start = None if warm is None and not zeros else start_of(sizes, warm, zeros)
         sets = [*(m.attributes for m in measured), *(f.attributes for f in zeros)]
         edges = {pair for own in sets for pair in itertools.combinations(own, 2)}
-        return fit(
+        model = fit(
             sizes, measured, total, tree=junction_tree(sizes, edges), warm=start,
             proximal_weight=accuracy.proximal_weight, min_improvement=accuracy.min_improvement,
         )  # fmt: skip
     except ModelError as error:
         raise NotOurs(str(error).rstrip(".")) from None
+    for f in zeros:
+        held = model.marginal(f.attributes)
+        if not np.isfinite(held).all() or held[f.logs < 0].any():
+            raise NotOurs("the fit did not keep the structural zeros")
+    return model
 
 
 def start_of(sizes: Sequence[int], warm: MarkovRandomField | None, zeros: Sequence[Factor]) -> MarkovRandomField:

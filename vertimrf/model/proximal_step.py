@@ -35,6 +35,8 @@ MEMORY = 12
 LEAST_SIGMA = 1 / 30
 # Logs this far above their mean call for moving what factors share into one of them.
 LARGE_LOG, SWEEPS = 30.0, 20
+# Logs below this are of combinations that cannot occur, which a model to start from may rule out.
+RULED_OUT = -1e20
 
 
 class LogFactors:
@@ -118,7 +120,9 @@ class LogFactors:
         logs, weights = self._table(self.logs, f), self._table(self.marginals, f)
         axes = tuple(i for i, a in enumerate(own) if a not in some)
         mass = weights.sum(axis=axes)
-        mean = np.divide((weights * logs).sum(axis=axes), mass, out=logs.mean(axis=axes), where=mass > 0)
+        # Where there is no mass the plain mean will do, but not with cells in it that were ruled out from the start.
+        plain = np.where(logs.min(axis=axes) > RULED_OUT, logs.mean(axis=axes), 0.0)
+        mean = np.divide((weights * logs).sum(axis=axes), mass, out=plain, where=mass > 0)
         kept = tuple(a for a in own if a in some)
         logs -= _spread(mean, kept, own)
         self._table(self.logs, home)[...] += _spread(mean, kept, self.engine.factors[home])

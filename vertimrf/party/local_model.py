@@ -14,6 +14,7 @@ from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.junction_tree import JunctionTree
 from ..plan.plan import SCORE_GRID, LocalPlan
+from ..plan.workload import Workload
 from ..privacy.noise import Noise
 from ..progress import Progress
 
@@ -30,7 +31,12 @@ MOST_CELLS = 1 << 24
 
 
 def release_local_model(
-    codes: Codes, sizes: Sequence[int], plan: LocalPlan, noise: Noise, progress: Progress | None = None
+    codes: Codes,
+    sizes: Sequence[int],
+    plan: LocalPlan,
+    noise: Noise,
+    progress: Progress | None = None,
+    workload: Workload | None = None,
 ) -> tuple[LocalMarginal, ...]:
     """Run LocMRF on one party's table: all that it publishes.
 
@@ -44,12 +50,14 @@ def release_local_model(
         plan: noise scales and limits; every query made here is an event of the plan's ledger.
         noise: the noise source.
         progress: told of how many cells have been released.
+        workload: marginals that matter most, attributes numbered within the party.
 
     Returns:
         Measured marginals, attributes numbered within the party; one-way marginals first.
     """
     sizes = tuple(sizes)
     d = len(sizes)
+    wanted = Workload() if workload is None else workload
     measured = [
         LocalMarginal((i,), noise.gaussian(contingency(codes, sizes, (i,)), plan.one_way_sigma), plan.one_way_sigma)
         for i in range(d)
@@ -62,11 +70,11 @@ def release_local_model(
     if plan.score_sigma:
         pairs = list(itertools.combinations(range(d), 2))
         scores = _noisy_r_scores(codes, sizes, pairs, plan, noise)
-        for pair in sorted(pairs, key=lambda pair: -scores[pair]):
+        for pair in sorted(pairs, key=lambda pair: -scores[pair] * wanted.relevance(pair)):
             budget.try_edge(*pair)
     else:
         budget.try_clique(range(d))
-    chosen = choose_marginals(budget.tree(), total, plan)
+    chosen = choose_marginals(budget.tree(), total, plan, wanted)
     cells = np.array([math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64)
     for (attributes, units), done in zip(chosen, (np.cumsum(cells) - cells).tolist(), strict=True):
         if progress is not None:
@@ -77,7 +85,9 @@ def release_local_model(
     return tuple(measured)
 
 
-def choose_marginals(tree: JunctionTree, total: float, plan: LocalPlan) -> list[tuple[tuple[int, ...], int]]:
+def choose_marginals(
+    tree: JunctionTree, total: float, plan: LocalPlan, workload: Workload | None = None
+) -> list[tuple[tuple[int, ...], int]]:
     """Which larger marginals are measured, and with how many units of measurement each.
 
     All pairs within the tree's cliques, and of the three-way marginals, smallest first, as many as keep an average count above
@@ -88,8 +98,10 @@ def choose_marginals(tree: JunctionTree, total: float, plan: LocalPlan) -> list[
         tree: junction tree of the local attribute graph.
         total: about how many records there are.
         plan: units to spend and their noise.
+        workload: marginals that matter most; the others' units are cut by their relevance.
     """
     sizes = tree.sizes
+    wanted = Workload() if workload is None else workload
     largest = 3
     if plan.free:
         counted = np.cumsum([math.comb(len(sizes), k) for k in range(2, len(sizes) + 1)])
@@ -99,7 +111,7 @@ def choose_marginals(tree: JunctionTree, total: float, plan: LocalPlan) -> list[
         found = {own for clique in tree.cliques for own in itertools.combinations(clique, k)}
         weight = 1.0 if plan.free or k == 2 else TRIPLE_WEIGHT
         for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
-            inside[own] = weight * math.prod(sizes[a] for a in own) ** (2 / 3)
+            inside[own] = weight * wanted.relevance(own) * math.prod(sizes[a] for a in own) ** (2 / 3)
     # A unit each at least.
     chosen = list(inside)[: plan.units]
     weights = np.array([inside[own] for own in chosen])

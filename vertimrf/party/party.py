@@ -109,7 +109,10 @@ class Party:
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
             sizes = [plan.schema.sizes[i] for i in self._attributes]
-            released = release_local_model(table.codes, sizes, plan.local[self._index], self._noise, self._options.progress)
+            released = release_local_model(
+                table.codes, sizes, plan.local[self._index], self._noise, self._options.progress,
+                plan.workload.part(self._attributes),
+            )  # fmt: skip
             one_way = self._one_way(released)
             bins = self._bins(one_way)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()

@@ -25,6 +25,7 @@ from ..sketches.parameters import CrossPartyRelease, SketchPlan, packed_bytes, r
 from .defaults import MESSAGE_BYTES, MOST_DELTA
 from .schedule import Group, Schedule
 from .schema import Schema
+from .workload import Workload
 
 __all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
 
@@ -116,6 +117,7 @@ class Plan:
         prior: ledger entries spent to make this plan, purely private (see :class:`~vertimrf.privacy.ledger.Ledger`).
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
+        workload: marginals that somebody cares about, which structure search goes by.
     """
 
     schema: Schema
@@ -131,6 +133,7 @@ class Plan:
     message_bytes: int = MESSAGE_BYTES
     prior: tuple[LedgerEntry, ...] = field(default=())
     public_keys: PublicKeys | None = None
+    workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -249,6 +252,7 @@ class Plan:
             "message_bytes": self.message_bytes,
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
+            **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
         }
 
     @classmethod
@@ -261,8 +265,9 @@ class Plan:
         try:
             if data["format"] != FORMAT:
                 raise PlanError(f"The plan has format {data['format']!r}; this version reads format {FORMAT}.")
+            schema = Schema.from_json(data["schema"])
             plan = cls(
-                schema=Schema.from_json(data["schema"]),
+                schema=schema,
                 epsilon=float(data["epsilon"]),
                 delta=float(data["delta"]),
                 expected_records=int(data["expected_records"]),
@@ -275,6 +280,7 @@ class Plan:
                 message_bytes=int(data["message_bytes"]),
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
                 public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
+                workload=Workload.from_json(data.get("workload", []), schema),
             )
         except VertiMRFError:
             raise
@@ -337,6 +343,9 @@ class Plan:
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
+        if self.workload.marginals:
+            named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
+            lines.append(f"  marginals that matter most: {', '.join(named)}.")
         return "\n".join(lines)
 
     def message_size(self, party: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -41,6 +41,7 @@ from .schedule import (
     triple_rule,
 )
 from .schema import Schema
+from .workload import Workload
 
 __all__ = ["make_plan", "split_parties"]
 
@@ -247,6 +248,7 @@ def make_plan(
     local_models: bool = True,
     prior: Sequence[LedgerEntry] = (),
     public_keys: PublicKeys | None = None,
+    workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
@@ -270,6 +272,8 @@ def make_plan(
         prior: ledger entries already spent to make the plan, purely private; the others get what they leave of epsilon. Where
             ``expected_records`` is one of their outcomes, delta must not follow from it: give one.
         public_keys: of everyone who takes part; needed wherever messages are files.
+        workload: marginals that somebody cares about, each a list of attribute names, all alike or with a weight each: the
+            graphs' cliques, and what parties measure of their own attributes, go to them first. None has all alike.
 
     Raises:
         PlanError: parameters out of range.
@@ -304,6 +308,7 @@ def make_plan(
     # Replacing a record counts twice in every sensitivity, four times in the cost.
     others = 0.25 if isinstance(choice, Responses) else 1.0
     nonce = secrets.token_hex(16) if nonce is None else nonce
+    wanted = Workload.of(schema, workload)
 
     def plan_at(rho: float) -> Plan:
         groups, sketch = choice.configure(rho * shares.sketches)
@@ -330,6 +335,7 @@ def make_plan(
             message_bytes=message_bytes,
             prior=tuple(prior),
             public_keys=public_keys,
+            workload=wanted,
         )
 
     _, most, at = plan_at(1.0).accounted()

@@ -118,7 +118,7 @@ def _grown(
 ) -> tuple[JunctionTree, MarkovRandomField]:
     """A graph grown to tau, a few marginals at a time, and the last model on the way."""
     budget = CliqueBudget(plan.schema.sizes, plan.tau)
-    value = np.array([math.prod(m.counts.shape) ** -CELL_PRICE for m in larger])
+    value = np.array([math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes) for m in larger])
     fitted = independent
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}

@@ -1,0 +1,431 @@
+"""The engine under other front ends: OpenDP's AIM, MST and AIM on mbi, each against mbi's own estimator; and our Synthesizer.
+
+    python benchmarks/front_ends.py [--data FOLDER] [--quick] [--json FILE]
+
+FOLDER holds adult.csv.gz and adult-domain.json; without it, a stand-in with Adult's domain is drawn, and accuracy has no bar.
+A line is measured where what it needs is installed: mbi 2 (the extra `mbi`) or mbi 1.1 (`mbi1`) for MST and AIM, OpenDP with mbi
+1.1 (`opendp`) for its own AIM. The two mbi exclude each other, so that all lines take two environments.
+
+On mbi, MST (McKenna, Miklau, Sheldon, 2021) and AIM (McKenna, Mullins, Sheldon, Miklau, 2022; with rounds of equal budget) are
+written out here. They run with mbi's estimator first; then the same selections and the same noisy counts are gone through again
+with ours, with all the work in between: so rounds and measurements are the same, and times compare. OpenDP draws its noise
+itself: there the times of whole releases are compared per fit, and loss and accuracy on the measurements of mbi's run.
+
+Times are of all that a user waits for, JAX's compilation included, which mbi needs for every new set of cliques; ours is compiled
+once and cached on disk, and loaded beforehand. Noise is seeded: no output of this script is private. --quick takes seven columns
+and few rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+import math
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.datasets import Dataset
+from benchmarks.reproduce.methods import METHODS
+from benchmarks.verdict import Verdict, at_most, conclude, show
+from vertimrf.evaluate import tvd
+from vertimrf.kernels.contingency import contingency
+from vertimrf.model.fit import fit
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.measurement import Measurement
+from vertimrf.model.sample import sample
+from vertimrf.privacy.accountant import calibrate
+from vertimrf.privacy.events import GaussianEvent
+
+EPSILON = 1.0
+# Least squares have one answer: what is left of differences in accuracy is where the fits stop, and sampling.
+SAME_TVD = 1.02
+# Cells of a model's cliques that AIM may reach at the end (80 MB, as it is published).
+MOST_CELLS = 10_000_000
+QUICK_COLUMNS = 7
+
+Clique = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run.
+
+    Attributes:
+        degree: attributes of AIM's candidates, at most.
+        rounds: of AIM.
+        seeds: of the Synthesizer.
+    """
+
+    degree: int
+    rounds: int
+    seeds: int
+
+
+FULL, QUICK = Scale(degree=3, rounds=30, seeds=5), Scale(degree=2, rounds=5, seeds=2)
+
+
+class Mbi:
+    """Either mbi, with its own estimator or ours."""
+
+    def __init__(self) -> None:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_compilation_cache", False)
+        import mbi
+
+        self.mbi = mbi
+        self.second = hasattr(mbi.estimation, "MirrorDescent")
+
+    def estimators(self) -> dict[str, Callable[..., Any]]:
+        """Functions of domain, measurements, total and a model to start from: mbi's own first."""
+        if self.second:
+            from vertimrf.adapters.mbi2 import Estimator
+
+            def through(estimator: Any) -> Callable[..., Any]:
+                return lambda domain, measured, total, warm: estimator.estimate(domain, measured, total, warm_start=warm)
+
+            return {"mbi": through(self.mbi.estimation.MirrorDescent()), "ours": through(Estimator())}
+        from vertimrf.adapters.mbi1 import estimate
+
+        def with_potentials(estimator: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda domain, measured, total, warm: estimator(
+                domain, measured, known_total=total, potentials=None if warm is None else warm.potentials
+            )
+
+        return {"mbi": with_potentials(self.mbi.estimation.mirror_descent), "ours": with_potentials(estimate)}
+
+    def answers(self, model: Any, cliques: Sequence[Clique]) -> list[np.ndarray]:
+        """Marginals of a model; many at once where the model is mbi's own and it offers that."""
+        at_once = getattr(self.mbi.marginal_oracles, "bulk_variable_elimination", None)
+        if at_once is not None and type(model) is self.mbi.MarkovRandomField:
+            found = at_once(model.potentials, list(cliques), model.total)
+            return [np.asarray(found.project(c).values) for c in cliques]
+        return [np.asarray(model.project(c).values) for c in cliques]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A mechanism's run.
+
+    Attributes:
+        selected: the cliques it chose, in order.
+        measurements: all it measured.
+        model: the last.
+        codes: synthetic rows [shape=(d, n), uint16].
+        seconds: wall time, sampling included.
+        estimating: the part of it in the estimator.
+    """
+
+    selected: list[Clique]
+    measurements: list[Any]
+    model: Any
+    codes: np.ndarray
+    seconds: float
+    estimating: float
+
+
+class Mechanism:
+    """What MST and AIM share: exact tables, seeded noise, selections that are drawn or gone through again.
+
+    Args:
+        data: the table.
+        mbi: the peer.
+        estimate: whose estimator.
+        again: selections of an earlier run; None draws them.
+    """
+
+    def __init__(self, data: Dataset, mbi: Mbi, estimate: Callable[..., Any], again: Sequence[Clique] | None) -> None:
+        self.data, self.mbi, self.estimate = data, mbi, estimate
+        self.again = None if again is None else list(again)
+        self.domain = mbi.mbi.Domain(list(data.names), data.sizes)
+        self.rho = calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], EPSILON, 1 / data.records)
+        self.selected: list[Clique] = []
+        self.measurements: list[Any] = []
+        self.model: Any = None
+        self.estimating = 0.0
+        self.tables: dict[Clique, np.ndarray] = {}
+
+    def exact(self, clique: Clique) -> np.ndarray:
+        if clique not in self.tables:
+            attributes = [self.data.names.index(a) for a in clique]
+            self.tables[clique] = contingency(self.data.codes, self.data.sizes, attributes).astype(np.float64)
+        return self.tables[clique]
+
+    def measure(self, cliques: Sequence[Clique], sigma: float) -> None:
+        for clique in cliques:
+            # By place in the list, so that a second run meets the same noise.
+            rng = np.random.default_rng([1, len(self.measurements)])
+            noisy = self.exact(clique).ravel() + sigma * rng.normal(size=self.exact(clique).size)
+            self.measurements.append(self.mbi.mbi.LinearMeasurement(noisy, clique, sigma))
+
+    def refit(self) -> None:
+        start = time.perf_counter()
+        self.model = self.estimate(self.domain, list(self.measurements), float(self.data.records), self.model)
+        # JAX computes in the background until somebody asks.
+        np.asarray(self.model.project(self.data.names[:1]).values)
+        self.estimating += time.perf_counter() - start
+
+    def choose(self, candidates: Sequence[Clique], scores: Sequence[float], epsilon: float, sensitivity: float) -> Clique:
+        """The exponential mechanism; or what the earlier run drew."""
+        place = len(self.selected)
+        if self.again is None:
+            gumbel = np.random.default_rng([2, place]).gumbel(size=len(candidates))
+            best = candidates[int(np.argmax(0.5 * epsilon / sensitivity * np.asarray(scores) + gumbel))]
+        else:
+            best = self.again[place]
+        self.selected.append(best)
+        return best
+
+    def run(self) -> Outcome:
+        start = time.perf_counter()
+        self.steps()
+        made = self.model.synthetic_data(self.data.records).to_dict()
+        codes = np.stack([np.asarray(made[a]) for a in self.data.names]).astype(np.uint16)
+        return Outcome(self.selected, self.measurements, self.model, codes, time.perf_counter() - start, self.estimating)
+
+    def steps(self) -> None:
+        raise NotImplementedError
+
+
+class MST(Mechanism):
+    """A spanning tree of the worst fitted pairs, a third of the budget each for one-way marginals, choice and pairs."""
+
+    def steps(self) -> None:
+        names, d = self.data.names, len(self.data.names)
+        self.measure([(a,) for a in names], math.sqrt(3 * d / (2 * self.rho)))
+        self.refit()
+        pairs = list(itertools.combinations(names, 2))
+        found = dict(zip(pairs, self.mbi.answers(self.model, pairs), strict=True))
+        scores = {pair: float(np.abs(self.exact(pair) - found[pair]).sum()) for pair in pairs}
+        epsilon = math.sqrt(8 * self.rho / (3 * (d - 1)))
+        component = {a: a for a in names}
+        chosen = []
+        for _ in range(d - 1):
+            apart = [(a, b) for a, b in pairs if component[a] != component[b]]
+            a, b = self.choose(apart, [scores[pair] for pair in apart], epsilon, 1.0)
+            chosen.append((a, b))
+            joined = component[b]
+            component = {x: component[a] if c == joined else c for x, c in component.items()}
+        self.measure(chosen, math.sqrt(3 * (d - 1) / (2 * self.rho)))
+        self.refit()
+
+
+class AIM(Mechanism):
+    """The worst fitted of all marginals up to a degree, weighted by what else they tell, round by round."""
+
+    scale = FULL
+
+    def steps(self) -> None:
+        names, rounds = self.data.names, self.scale.rounds
+        workload = list(itertools.combinations(names, min(self.scale.degree, len(names))))
+        closure = sorted({own for c in workload for k in range(1, len(c) + 1) for own in itertools.combinations(c, k)})
+        weight = {c: float(sum(len(set(c) & set(w)) for w in workload)) for c in closure}
+        measurements = len(names) + rounds
+        sigma = math.sqrt(measurements / (2 * 0.9 * self.rho))
+        epsilon = math.sqrt(8 * 0.1 * self.rho / rounds)
+        self.measure([(a,) for a in names], sigma)
+        self.refit()
+        for done in range(rounds):
+            limit = MOST_CELLS * (done + 1) / rounds
+            candidates = [c for c in closure if self.cells_with(c) <= limit]
+            scores = [
+                weight[c] * (float(np.abs(self.exact(c) - answer).sum()) - math.sqrt(2 / math.pi) * sigma * answer.size)
+                for c, answer in zip(candidates, self.mbi.answers(self.model, candidates), strict=True)
+            ]
+            chosen = self.choose(candidates, scores, epsilon, max(weight[c] for c in candidates))
+            self.measure([chosen], sigma)
+            self.refit()
+
+    def cells_with(self, clique: Clique) -> int:
+        place = {a: i for i, a in enumerate(self.data.names)}
+        sets = [*(m.clique for m in self.measurements), clique]
+        edges = {tuple(sorted((place[a], place[b]))) for own in sets for a, b in itertools.combinations(own, 2)}
+        return junction_tree(self.data.sizes, edges).cells
+
+
+def loss_of(model: Any, measurements: Sequence[Any]) -> float:
+    """Half the weighted squares that are left, on the same counts for everybody."""
+    return sum(
+        0.5 * float(np.square((np.asarray(model.project(m.clique).values).ravel() - m.noisy_measurement) / m.stddev).sum())
+        for m in measurements
+        if len(m.clique)
+    )
+
+
+def on_mbi(data: Dataset, scale: Scale) -> list[Verdict]:
+    """MST and AIM on mbi, its estimator and ours on the same rounds."""
+    share = {"MST": 1 / 5, "AIM": 1 / 5}
+    if not importlib.util.find_spec("mbi"):
+        return [at_most(f"{name} on mbi, share of its time", None, bar) for name, bar in share.items()]
+    mbi = Mbi()
+    estimators = mbi.estimators()
+    lines = []
+    for mechanism in (MST, AIM):
+        AIM.scale = scale
+        name = f"{mechanism.__name__} on mbi {'2' if mbi.second else '1.1'}"
+        theirs = mechanism(data, mbi, estimators["mbi"], None).run()
+        ours = mechanism(data, mbi, estimators["ours"], theirs.selected).run()
+        lines += show(
+            [
+                Verdict(f"{name}, mbi's estimator, s", theirs.seconds),
+                Verdict(f"{name}, ours, s", ours.seconds),
+                at_most(f"{name}, share of its time", ours.seconds / theirs.seconds, share[mechanism.__name__]),
+                Verdict(f"{name}, in the estimator alone, share of its time", ours.estimating / theirs.estimating),
+                at_most(
+                    f"{name}, final loss, share of mbi's",
+                    loss_of(ours.model, theirs.measurements) / loss_of(theirs.model, theirs.measurements),
+                    1,
+                ),
+                *accuracy(name, data, ours.codes, theirs.codes),
+                at_most(f"{name}, marginals against mbi's at the same factors", worst_difference(mbi, ours.model), 1e-6),
+            ]
+        )
+    return lines
+
+
+def accuracy(name: str, data: Dataset, ours: np.ndarray, theirs: np.ndarray) -> list[Verdict]:
+    """Three-way distances of two tables of synthetic rows from the data."""
+    found = {whose: tvd(data.codes, codes, data.sizes, (3,))[3] for whose, codes in (("ours", ours), ("mbi's", theirs))}
+    return [
+        *(Verdict(f"{name}, 3-way TVD, {whose}", value) for whose, value in found.items()),
+        at_most(f"{name}, 3-way TVD, share of mbi's", found["ours"] / found["mbi's"], SAME_TVD),
+    ]
+
+
+def worst_difference(mbi: Mbi, model: Any, marginals: int = 5) -> float:
+    """Between our marginals and mbi's own at the model's factors: of its cliques, and of a few attributes that none holds."""
+    exact = mbi.mbi.marginal_oracles.message_passing_stable(model.potentials, model.total)
+    peer = mbi.mbi.MarkovRandomField(potentials=model.potentials, marginals=exact, total=model.total)
+    apart = list(itertools.combinations(model.domain.attributes, 2))
+    rng = np.random.default_rng(0)
+    wanted = [*model.cliques, *(apart[i] for i in rng.choice(len(apart), min(marginals, len(apart)), replace=False))]
+    return max(float(np.abs(np.asarray(peer.project(c).values) - model.project(c).values).max()) for c in wanted)
+
+
+def under_opendp(data: Dataset, scale: Scale) -> list[Verdict]:
+    """OpenDP's AIM, the estimator swapped by one argument."""
+    name = "OpenDP's AIM"
+    mbi = Mbi() if importlib.util.find_spec("mbi") else None
+    if mbi is None or mbi.second or not importlib.util.find_spec("polars"):
+        return show([at_most(f"{name}, time of a fit and its round, share of mbi's", None, 1 / 8)])
+    import opendp.prelude as dp
+    import polars as pl
+
+    from vertimrf.adapters.opendp import estimator
+
+    dp.enable_features("contrib")
+    # OpenDP serialises its query some thousand times while it looks for noise scales: a file's name, not its content.
+    folder = tempfile.TemporaryDirectory()
+    pl.DataFrame(dict(zip(data.names, data.codes.astype(np.int64), strict=True))).write_parquet(f"{folder.name}/table.parquet")
+    frame = pl.scan_parquet(f"{folder.name}/table.parquet")
+    rho = calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], EPSILON, 1 / data.records)
+    keys = {a: list(range(size)) for a, size in zip(data.names, data.sizes, strict=True)}
+    lines, tables, per_fit, estimating = [], {}, {}, {}
+    for whose, chosen in (("mbi's", dp.mbi.mirror_descent), ("ours", estimator)):
+        calls: list[float] = []
+
+        def timed(*arguments: Any, chosen: Any = chosen, calls: list[float] = calls, **options: Any) -> Any:
+            start = time.perf_counter()
+            model = chosen(*arguments, **options)
+            np.asarray(model.project(data.names[:1]).values)
+            calls.append(time.perf_counter() - start)
+            return model
+
+        context = dp.Context.compositor(
+            data=frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(rho=rho)
+        )
+        algorithm = dp.mbi.AIM(estimator=timed, queries=scale.degree, rounds=scale.rounds)
+        start = time.perf_counter()
+        tables[whose] = context.query(rho=rho).contingency_table(keys=keys, algorithm=algorithm).release()
+        seconds = time.perf_counter() - start
+        per_fit[whose], estimating[whose] = seconds / len(calls), float(np.mean(calls))
+        lines += show([Verdict(f"{name}, {whose}, s", seconds), Verdict(f"{name}, {whose}, fits", len(calls))])
+    folder.cleanup()
+    theirs = tables["mbi's"].model
+    measured = tables["mbi's"].marginals.flatten()
+    ours = estimator(theirs.domain, measured)
+    rows = [
+        np.stack([np.asarray(m.synthetic_data(data.records).to_dict()[a]) for a in data.names]).astype(np.uint16)
+        for m in (ours, theirs)
+    ]
+    return lines + show(
+        [
+            at_most(f"{name}, time of a fit and its round, share of mbi's", per_fit["ours"] / per_fit["mbi's"], 1 / 8),
+            Verdict(f"{name}, time of a fit alone, share of mbi's", estimating["ours"] / estimating["mbi's"]),
+            at_most(f"{name}, final loss, share of mbi's", loss_of(ours, measured) / loss_of(theirs, measured), 1),
+            # OpenDP adds a key for nulls, behind the others, which no record has.
+            *accuracy(name, Dataset(data.name, data.names, theirs.domain.shape, data.codes), *rows),
+        ]
+    )
+
+
+def central(data: Dataset, scale: Scale, real: bool) -> list[Verdict]:
+    """Our Synthesizer, at the delta that published figures go by."""
+    split = [range(len(data.sizes))]
+    distances, seconds, computing = [], [], []
+    for seed in range(scale.seeds + 1):
+        start, busy = time.perf_counter(), time.process_time()
+        made = METHODS["centralized"].synthesize(data.codes, data.sizes, split, 0.8, 1 / data.records, seed)
+        # The first loads compiled kernels.
+        if seed:
+            seconds.append(time.perf_counter() - start)
+            computing.append(time.process_time() - busy)
+            distances.append(tvd(data.codes, made.codes, data.sizes, (3,))[3])
+    mean = float(np.mean(distances))
+    name = f"Synthesizer, epsilon 0.8, delta 1/n: 3-way TVD, mean of {scale.seeds}"
+    return show(
+        [
+            at_most(name, mean, 0.0405) if real else Verdict(name, mean),
+            at_most("Synthesizer: fit and sample, warm, s (median)", float(np.median(seconds)), 10),
+            Verdict("Synthesizer: the same, processor time of all threads, s", float(np.median(computing))),
+        ]
+    )
+
+
+def warm_up(data: Dataset) -> None:
+    """Load our compiled kernels."""
+    sizes = data.sizes[:3]
+    table = contingency(data.codes, data.sizes, (0, 1)).astype(np.float64)
+    sample(fit(sizes, [Measurement((0, 1), (None, None), table, 10.0)], float(data.records)), 10, np.random.default_rng(0))
+
+
+def main() -> int:
+    """Run all sections, print one line a figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", choices=("central", "mbi", "opendp"), help="One section.")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)
+    real = datasets.present("adult", options.data)
+    adult = datasets.load("adult", options.data) if real else datasets.adult_like()
+    few = slice(0, QUICK_COLUMNS if options.quick else None)
+    part = Dataset(adult.name, adult.names[few], adult.sizes[few], np.ascontiguousarray(adult.codes[few]))
+    scale = QUICK if options.quick else FULL
+    warm_up(adult)
+    lines: list[Verdict] = []
+    if options.only in (None, "central"):
+        lines += central(adult, scale, real)
+    if options.only in (None, "mbi"):
+        lines += on_mbi(part, scale)
+    if options.only in (None, "opendp"):
+        lines += under_opendp(part, scale)
+    return conclude(lines, options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -44,6 +44,10 @@ MOST_CELLS = 1 << 22
 # and 0.1 they take longer and find no better graphs (Adult, BR2000: 0.0442 and 0.0272 against 0.0443 and 0.0273).
 ROUGH_IMPROVEMENT = 0.5
 ROUGH_TOLERANCE = 0.3
+# The last of them, of a graph that is all but full, is a start for the final fit alone: one step to this tolerance. So the two
+# took 27 s on PISA, against 30 with one as good as the others and 40 with none, and the final model is as accurate (three-way
+# distance 0.0650, 0.0648, 0.0658).
+LAST_TOLERANCE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +158,10 @@ def _grown(
                 budget.try_clique(larger[i].attributes)
         tree = budget.tree()
         used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
-        fitted = fit(
-            plan.schema.sizes, used, independent.total, tree=tree, warm=fitted,
-            min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE,
-        )  # fmt: skip
+        rough = functools.partial(fit, plan.schema.sizes, used, independent.total, tree=tree, warm=fitted)
         if ending:
-            return tree, fitted
+            return tree, rough(steps=1, tolerance=LAST_TOLERANCE)
+        fitted = rough(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)
         # A model that explains more leaves smaller misfits: only what would still come first is compared again.
         pairs = [i for i in waiting if len(larger[i].attributes) == 2]
         scores[pairs] = _misfits([larger[i] for i in pairs], fitted) * value[pairs]

@@ -14,7 +14,7 @@ import pytest
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
 
-# Written by the planner as it was before it was made to scale to hundreds of attributes; of the case of two rounds `free` is later.
+# Written by the planner as it was before it was made to scale to hundreds of attributes; whose cliques are free is later.
 GOLDEN = Path(__file__).with_name("golden_plans.json")
 
 

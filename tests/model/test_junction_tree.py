@@ -105,6 +105,18 @@ def test_budget_keeps_a_triangulation_within_its_limit(seed: int) -> None:
     assert tree.largest <= allowed
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_budget_tells_what_has_room_and_stays_as_it_is(seed: int) -> None:
+    sizes, edges = random_graph(seed)
+    budget = CliqueBudget(sizes, random.Random(seed).choice([30, 300, 3000]))
+    for edge in edges:
+        before = budget.edges, budget.largest
+        room = budget.has_room(edge)
+        assert (budget.edges, budget.largest) == before
+        assert budget.try_edge(*edge) == room
+        assert budget.has_room(edge) == room
+
+
 def test_budget_accepts_what_a_known_clique_already_holds() -> None:
     budget = CliqueBudget([4] * 5, 64)
     assert budget.try_clique([0, 1, 2])

@@ -37,6 +37,11 @@ def test_a_plan_is_read_back(options):
     assert back.digest() == plan.digest()
 
 
+@pytest.mark.parametrize(("tau", "free"), [(4 * 3 * 4 * 2, True), (4 * 3 * 4 * 2 - 1, False)])
+def test_marginals_compete_for_cliques_unless_one_holds_the_attributes_of_all_parties(tau, free):
+    assert [local.free for local in plan_with(keys=1 << 12, tau=tau).local] == [free, free]
+
+
 @pytest.mark.parametrize(("records", "delta"), [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
 def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
     schema = schema_of(one={"a": 4}, two={"x": 4})

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
@@ -75,6 +76,40 @@ def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
     assert edges >= {(i, i + 1) for i in range(7)}
     assert tree.largest <= 27
     assert [m for m in crossing if tree.covering(m.attributes) >= 0] == list(kept)
+
+
+def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
+    sizes = (4,) * 9
+    codes = chain(sizes, 0.5, seed=3)
+    local, crossing = everything(codes, sizes, 4)
+    # Steps of one marginal, before which several are refused.
+    monkeypatch.setattr(global_graph, "ADDED_PER_ATTRIBUTE", 0.2)
+    monkeypatch.setattr(global_graph, "LEAST_LEFT", 0.0)
+    found = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
+    told = []
+
+    def has_room(budget, attributes):
+        told.append(has_room_of(budget, attributes))
+        return True
+
+    has_room_of = CliqueBudget.has_room
+    monkeypatch.setattr(CliqueBudget, "has_room", has_room)
+    assert combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N).tree == found.tree
+    assert not all(told)
+
+
+def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
+    # However much is left after the first step is taken to be little.
+    sizes = (4,) * 9
+    codes = chain(sizes, 0.5, seed=3)
+    local, crossing = everything(codes, sizes, 4)
+    monkeypatch.setattr(global_graph, "LEAST_LEFT", np.inf)
+    graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
+    assert graph.tree.largest <= 64
+    assert graph.start is not None
+    assert graph.start.tree == graph.tree
+    # Direct neighbours stand first and entered first.
+    assert all(graph.tree.covering((i, i + 1)) >= 0 for i in range(8))
 
 
 def test_what_the_graph_explains_already_takes_no_room():

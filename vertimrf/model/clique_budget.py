@@ -71,6 +71,11 @@ class CliqueBudget:
         """Add all edges among some attributes, or none; says whether they are in."""
         return self.try_edges(itertools.combinations(attributes, 2))
 
+    def has_room(self, attributes: Iterable[int]) -> bool:
+        """Whether :meth:`try_clique` would let some attributes in now."""
+        _, cliques = self._with(itertools.combinations(attributes, 2))
+        return cliques is self._cliques or not self._exceeds(cliques)
+
     def try_edges(self, edges: Iterable[Edge]) -> bool:
         """Add several edges, or none; says whether they are in."""
         neighbours, cliques = self._with(edges)

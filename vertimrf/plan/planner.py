@@ -304,7 +304,7 @@ def make_plan(
     # The paper leaves room for cross-party attributes in local cliques (tau / (m u^2)). Here the server weighs local edges
     # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
     largest_clique = max(tau // (2 * len(parties)), 2) if several else tau
-    free = [math.prod(schema.sizes[i] for i in held) <= tau for held in parties]
+    free = math.prod(schema.sizes) <= tau
     # Replacing a record counts twice in every sensitivity, four times in the cost.
     others = 0.25 if isinstance(choice, Responses) else 1.0
     nonce = secrets.token_hex(16) if nonce is None else nonce
@@ -324,10 +324,10 @@ def make_plan(
                     [schema.sizes[i] for i in held],
                     others * rho * shares.local * len(held) / len(schema.sizes),
                     largest_clique,
-                    fits,
+                    free,
                     local_models,
                 )
-                for held, fits in zip(parties, free, strict=True)
+                for held in parties
             ),
             groups=groups,
             sketch=sketch,

@@ -292,7 +292,7 @@ class SketchEncoder(Encoder):
             last = min(first + together, d)
             grouped = np.empty((last - first, n), np.uint64)
             for column in range(first, last):
-                starts = group_by_value(digests, codes[column], self._sizes[column], workers, grouped[column - first])
+                starts = group_by_value(digests, codes[column], self._sizes[column], grouped[column - first])
                 values = slice(self._first_value[column], self._first_value[column + 1])
                 begins[values] = starts[:-1] + (column - first) * n
                 ends[values] = starts[1:] + (column - first) * n

@@ -103,6 +103,17 @@ def _read_records(table: str, id_column: str, plan: Any, party: str) -> Any:
     return records
 
 
+def _compile_kernels(*wanted: str) -> None:
+    """Compile what these roles and encoders will run, where that has not been done on this machine; says so."""
+    from .kernels.warm import compile_missing, missing
+
+    jobs = missing(wanted)
+    if jobs:
+        progress = for_terminal()
+        progress.step("compiling kernels, once on this machine")
+        compile_missing(jobs, progress.advance)
+
+
 def _load_schema(path: str | None) -> Any:
     from .plan.schema import Schema
 
@@ -153,6 +164,7 @@ def synthesize(
 
     _check_writable(out, json_file)
     check_output(out)
+    _compile_kernels("party", "server", encoder)
     trial = run_trial(
         tables,
         id_column,
@@ -542,6 +554,7 @@ def party(
             "with --claim-as-published."
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
+    _compile_kernels("party", agreed.encoder)
     records = _read_records(table, id_column, agreed, own.party)
     releases = Releases.beside(secret_file)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
@@ -569,6 +582,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
     if not agreed.second_keys:
         raise PlanError(f"{plan_file} has one round; plan with two for a follow-up.")
     role = Server(agreed, RunOptions(num_threads=threads, progress=for_terminal()))
+    _compile_kernels("server", agreed.encoder)
     asked = role.follow_up(role.read([Message.load(path, agreed, own) for path in messages]))
     asked.save(out)
     click.echo(
@@ -658,6 +672,7 @@ def server(
         raise PlanError("Answers belong to a follow-up: give it as --follow-up.")
     replies = [] if asked is None else [Answer.load(path, asked, own) for path in answers]
     role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()))
+    _compile_kernels("server", agreed.encoder)
     result = role.run(role.read(received), asked, replies)
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -725,6 +740,18 @@ def bench(rows: int, attributes: int, values: int, keys: int, threads: int | Non
 
 
 @main.command()
+def warmup() -> None:
+    """Compile every kernel now, so that no run waits for it: once for a machine, or while an image is built."""
+    from .kernels.warm import compile_missing, missing
+
+    jobs = missing()
+    progress = for_terminal()
+    progress.step("compiling kernels")
+    compile_missing(jobs, progress.advance)
+    click.echo("Kernels are compiled." if jobs else "Kernels were compiled already.")
+
+
+@main.command()
 @click.option("--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go.")
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sampling of synthetic rows only.")
@@ -738,6 +765,7 @@ def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file:
     _check_writable(json_file)
     if Path(folder).exists() and not Path(folder).is_dir():
         raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
+    _compile_kernels("party", "server", "scheduled-pairs")
     figures = run_demo(
         Path(folder),
         epsilon,

@@ -24,8 +24,8 @@ from . import proximal_step, sample
 __all__ = ["JOBS", "PARTY", "SERVER", "Job", "compile_missing", "missing", "warmup"]
 
 PARTY, SERVER = "party", "server"
-# Scheduled pairs and count sketches: which of the two a plan has, its party and its server need.
-PAIRS, COUNTS = "pairs", "counts"
+# Encoders, by the names that plans give them: what their kernels do, party and server both need.
+PAIRS, COUNTS = "scheduled-pairs", "count-sketch"
 
 F1, F2 = float64[::1], float64[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]

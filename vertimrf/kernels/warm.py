@@ -18,8 +18,19 @@ from typing import Any, NamedTuple
 
 from numba import boolean, float64, int16, int32, int64, uint8, uint16, uint32, uint64
 
-from . import carry, contingency, count_sketch, digest, eliminate, geometric, intersections, phantoms, propagation
-from . import proximal_step, sample
+from . import (
+    carry,
+    contingency,
+    count_sketch,
+    digest,
+    eliminate,
+    geometric,
+    intersections,
+    phantoms,
+    propagation,
+    proximal_step,
+    sample,
+)
 
 __all__ = ["JOBS", "PARTY", "SERVER", "Job", "compile_missing", "missing", "warmup"]
 

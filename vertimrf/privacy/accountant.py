@@ -240,7 +240,8 @@ def _fading_sums(values: Floats, step: float) -> Floats:
     for row in out:
         row += held * math.exp(-step) / rising
         held = float(row[-1])
-    return out.ravel()[: values.size]
+    flat: Floats = out.ravel()[: values.size]
+    return flat
 
 
 def _check(events: Sequence[Event], delta: float) -> None:

@@ -321,15 +321,15 @@ def plan(
 
 
 def _print_forecast(plan: Any) -> None:
-    """What the sketches will take of every role's machine, taken to be like this one."""
+    """What the plan will take of every role's machine, taken to be like this one."""
     from .plan.forecast import forecast
 
     foreseen = forecast(plan)
     if foreseen is not None:
-        parties, server = foreseen
-        for name, party in zip(plan.party_names, parties, strict=True):
-            click.echo(f"  {name}: encoding takes {party}.")
-        click.echo(f"  The server: estimating takes {server}, and the model 8 bytes for every cell of its cliques.")
+        for name, party in zip(plan.party_names, foreseen.parties, strict=True):
+            click.echo(f"  {name}: its message takes {party}.")
+        click.echo(f"  The server: {foreseen.server}, for cliques of about {foreseen.model_cells:,.0f} cells in all.")
+        click.echo(f"  All in one process: {foreseen.trial}.")
 
 
 def _print_errors(plan: Any, every: bool, most: int = 10) -> None:

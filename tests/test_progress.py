@@ -41,6 +41,7 @@ def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come():
     assert {"global graph", "global model", "sampling"} <= set(steps)
     assert steps["initial model"]
     assert steps["global model"]
+    assert steps["sampling"]
     # Marginals and then sketches, the one after the other.
     assert len({of for _, of in steps["party a"]}) == 2
     assert len(steps["cross-party marginals"]) == len(plan.sketch.pairs)

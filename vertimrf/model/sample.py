@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ __all__ = ["sample", "sample_chunks"]
 Codes = npt.NDArray[np.uint16]
 
 
-def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
+def sample(
+    model: MarkovRandomField, rows: int, rng: np.random.Generator, progress: Callable[[int, int], None] | None = None
+) -> Codes:
     """Draw synthetic rows whose clique marginals follow the model's with rounded counts.
 
     Walks the junction tree from its roots. The rows that agree on a clique's separator are shared out over its cells by
@@ -36,6 +38,7 @@ def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Cod
         model: the fitted model.
         rows: number of rows, 1 or more.
         rng: random generator; only for sampling, never for privacy noise.
+        progress: told how many cliques are done, and of how many.
 
     Returns:
         Codes [shape=(d, rows), uint16], rows in random order.
@@ -47,7 +50,10 @@ def sample(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Cod
         raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw more in chunks.")
     sizes = model.sizes
     codes = np.zeros((len(sizes), rows), np.uint16)
-    for clique, separator, belief in zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True):
+    walk = zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True)
+    for done, (clique, separator, belief) in enumerate(walk):
+        if progress is not None:
+            progress(done, len(model.tree.cliques))
         new = tuple(a for a in clique if a not in separator)
         stride = {a: math.prod(belief.shape[i + 1 :]) for i, a in enumerate(clique)}
         shape = tuple(sizes[a] for a in separator)

@@ -110,7 +110,9 @@ def forecast(plan: Plan) -> WholeForecast | None:
     encoding, estimating = _sketches(plan)
     parties, local_model = [], 0.0
     packed = [float(plan.message_size(party)) for party in range(len(plan.local))]
-    held = [_held(plan, party) for party in range(len(plan.local))]
+    held = [_numbers(plan, party) for party in range(len(plan.local))]
+    # Counters have 32 bits until they are cut to codes.
+    wide = 5 if isinstance(plan.sketch, CountSketchPlan) else 1
     for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
         sizes = [plan.schema.sizes[a] for a in plan.schema.party_attributes(name)]
         measured = measured_cells(sizes, local, records)
@@ -123,7 +125,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
             local_model += SECONDS_PER_LOCAL_CELL * model_cells(sizes, local.largest_clique)
         # Codes of attributes and groups, two bytes each; digests, as they are and by value.
         columns = len(sizes) + len(plan.schedule.of_party(party))
-        memory = PROCESS_BYTES + records * (2 * columns + 32) + held[party] + COPIES * packed[party]
+        memory = PROCESS_BYTES + records * (2 * columns + 32) + max(wide * held[party], held[party] + COPIES * packed[party])
         parties.append(Forecast(work, memory))
     cells = model_cells(plan.schema.sizes, plan.tau)
     working = SECONDS_PER_FIT + local_model + estimating + sum(packed) * SECONDS_PER_BYTE
@@ -161,13 +163,11 @@ def _sketches(plan: Plan) -> tuple[list[float], float]:
     return work, estimating
 
 
-def _held(plan: Plan, party: int) -> float:
-    """Bytes of a party's tables while they are numbers."""
+def _numbers(plan: Plan, party: int) -> float:
+    """Numbers in a party's tables; a byte each, but for their bits in the message."""
     if plan.sketch is None:
         return 0.0
-    numbers = sum(values * keys for values, keys in plan.sketch.shapes(plan.schedule.of_party(party), 0))
-    # Counters have 32 bits until they are cut to codes.
-    return float(numbers * (5 if isinstance(plan.sketch, CountSketchPlan) else 1))
+    return float(sum(values * keys for values, keys in plan.sketch.shapes(plan.schedule.of_party(party), 0)))
 
 
 def _together(sizes: Sequence[int], limit: float) -> float:

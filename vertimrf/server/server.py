@@ -215,7 +215,7 @@ class Server:
         options.progress.step("sampling")
         with clock("sampling"):
             rows = max(round(first.total), 1) if options.rows is None else options.rows
-            codes = sample(fitted, rows, np.random.default_rng(options.seed))
+            codes = sample(fitted, rows, np.random.default_rng(options.seed), options.progress.advance)
 
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):

@@ -69,6 +69,8 @@ def test_rooms_import_only_what_they_may(path: Path) -> None:
         ("vertimrf.plan.planner, vertimrf.plan.follow_up, vertimrf.message", {"numba", "pyarrow", "pandas"}),
         ("vertimrf.server.server", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),
         ("vertimrf.party.party", {"vertimrf.server"}),
+        # Half a second to a second each.
+        ("vertimrf.trial, opendp.measurements", {"scipy.stats", "scipy.signal", "scipy.optimize", "sklearn", "pandas"}),
         ("vertimrf", {"numba", "numpy", "scipy", "pyarrow", "pandas", "opendp", "mbi", "jax", "vertimrf.adapters"}),
         ("vertimrf.synthesizer, vertimrf.adapters.linear", {"mbi", "jax", "snsynth", "polars"}),
     ],

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from vertimrf import progress
+from vertimrf.model.fit import fit
+from vertimrf.model.measurement import Measurement
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
@@ -38,6 +40,9 @@ def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come():
     steps = dict(told.steps)
     assert {"party a", "party b", "initial model", "cross-party marginals"} <= set(steps)
     assert {"global graph", "global model", "sampling"} <= set(steps)
+    assert steps["initial model"]
+    assert steps["global model"]
+    assert steps["sampling"]
     # Marginals and then sketches, the one after the other.
     assert len({of for _, of in steps["party a"]}) == 2
     assert len(steps["cross-party marginals"]) == len(plan.sketch.pairs)
@@ -45,6 +50,32 @@ def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come():
         for (done, of), (later, next_of) in itertools.pairwise(figures):
             assert 0 <= done <= of
             assert later >= done or next_of != of
+
+
+def test_what_may_take_longer_than_expected_slows_down_and_never_ends():
+    figures = [progress.towards(done, 10.0) for done in np.arange(0, 100, 0.5)]
+    assert figures[0] == (0, progress.PARTS)
+    assert figures[10] == (progress.PARTS // 2, progress.PARTS)
+    assert all(later[0] >= earlier[0] for earlier, later in itertools.pairwise(figures))
+    assert all(done < of for done, of in figures)
+
+
+def test_a_fit_tells_how_far_it_has_come_by_steps_and_gradients():
+    rng = np.random.default_rng(1)
+    told = Remembered()
+    told.step("fit")
+    tables = [rng.multinomial(10_000, rng.dirichlet(np.full(25, 0.3))).reshape(5, 5) for _ in range(4)]
+    pairs = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    measured = [
+        Measurement(pair, (None, None), table + rng.normal(0, 20, (5, 5)), 20.0)
+        for pair, table in zip(sorted(pairs), tables, strict=True)
+    ]
+    fit((5,) * 4, measured, 10_000.0, progress=progress.fitting(told))
+    figures = told.steps[0][1]
+    assert len(figures) > 5
+    assert {of for _, of in figures} == {progress.PARTS}
+    assert all(later >= earlier for (earlier, _), (later, _) in itertools.pairwise(figures))
+    assert figures[-1][0] > figures[0][0]
 
 
 def test_a_long_step_gets_a_bar_with_what_remains(monkeypatch, capsys):

@@ -142,6 +142,17 @@ def _read_records(
     return records
 
 
+def _compile_kernels(*wanted: str) -> None:
+    """Compile what these roles and encoders will run, where that has not been done on this machine; says so."""
+    from .kernels.warm import compile_missing, missing
+
+    jobs = missing(wanted)
+    if jobs:
+        progress = for_terminal()
+        progress.step("compiling kernels, once on this machine")
+        compile_missing(jobs, progress.advance)
+
+
 def _load_schema(path: str | None) -> Any:
     from .plan.schema import Schema
 
@@ -204,6 +215,7 @@ def synthesize(
             raise PlanError("One holder has no sketches: leave --encoder and --rounds out, or deal its columns with --split.")
         from .synthesizer import Synthesizer
 
+        _compile_kernels("party", "server")
         made = Synthesizer(
             domains, id=id_column, expected_records=expected_records, tau=tau, workload=_workload(workload),
             num_threads=threads, progress=for_terminal(),
@@ -219,6 +231,7 @@ def synthesize(
         return
     if id_column is None:
         raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
+    _compile_kernels("party", "server", encoder)
     trial = run_trial(
         tables,
         id_column,
@@ -442,15 +455,15 @@ def plan(
 
 
 def _print_forecast(plan: Any) -> None:
-    """What the sketches will take of every role's machine, taken to be like this one."""
+    """What the plan will take of every role's machine, taken to be like this one."""
     from .plan.forecast import forecast
 
     foreseen = forecast(plan)
     if foreseen is not None:
-        parties, server = foreseen
-        for name, party in zip(plan.party_names, parties, strict=True):
-            click.echo(f"  {name}: encoding takes {party}.")
-        click.echo(f"  The server: estimating takes {server}, and the model 8 bytes for every cell of its cliques.")
+        for name, party in zip(plan.party_names, foreseen.parties, strict=True):
+            click.echo(f"  {name}: its message takes {party}.")
+        click.echo(f"  The server: {foreseen.server}, for cliques of about {foreseen.model_cells:,.0f} cells in all.")
+        click.echo(f"  All in one process: {foreseen.trial}.")
 
 
 def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
@@ -687,7 +700,7 @@ def check(
         click.echo(f"  {fact}")
     foreseen = forecast(agreed)
     if foreseen is not None:
-        click.echo(f"  The message: about {needed / 1e6:.1f} MB. Encoding takes {foreseen[0][index]}.")
+        click.echo(f"  The message: about {needed / 1e6:.1f} MB. Making it takes {foreseen.parties[index]}.")
     for note in found.notes:
         click.echo(f"Note: {note}")
     if problems:
@@ -793,6 +806,7 @@ def party(
             "with --claim-as-published."
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
+    _compile_kernels("party", agreed.encoder)
     records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
     releases = Releases.beside(secret_file)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
@@ -820,6 +834,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
     if not agreed.second_keys:
         raise PlanError(f"{plan_file} has one round; plan with two for a follow-up.")
     role = Server(agreed, RunOptions(num_threads=threads, progress=for_terminal()))
+    _compile_kernels("server", agreed.encoder)
     asked = role.follow_up(role.read([Message.load(path, agreed, own) for path in messages]))
     asked.save(out)
     click.echo(
@@ -919,6 +934,7 @@ def server(
         raise PlanError("Answers belong to a follow-up: give it as --follow-up.")
     replies = [] if asked is None else [Answer.load(path, asked, own) for path in answers]
     role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()))
+    _compile_kernels("server", agreed.encoder)
     result = role.run(role.read(received), asked, replies)
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -1013,6 +1029,18 @@ def bench(rows: int, attributes: int, values: int, keys: int, threads: int | Non
 
 
 @main.command()
+def warmup() -> None:
+    """Compile every kernel now, so that no run waits for it: once for a machine, or while an image is built."""
+    from .kernels.warm import compile_missing, missing
+
+    jobs = missing()
+    progress = for_terminal()
+    progress.step("compiling kernels")
+    compile_missing(jobs, progress.advance)
+    click.echo("Kernels are compiled." if jobs else "Kernels were compiled already.")
+
+
+@main.command()
 @click.option("--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go.")
 @click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sampling of synthetic rows only.")
@@ -1026,6 +1054,7 @@ def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file:
     _check_writable(json_file)
     if Path(folder).exists() and not Path(folder).is_dir():
         raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
+    _compile_kernels("party", "server", "scheduled-pairs")
     figures = run_demo(
         Path(folder),
         epsilon,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import click
 
-__all__ = ["Progress", "Silent", "TerminalProgress", "for_terminal"]
+__all__ = ["Progress", "Silent", "TerminalProgress", "fitting", "for_terminal", "towards"]
 
 # Seconds after which a step gets a bar.
 SOON = 1.0
+# Proximal steps that a fit takes (Adult, PISA and the demo: three to five).
+FIT_STEPS = 4.0
+# Units of work whose end is not known beforehand.
+PARTS = 1000
 
 
 class Progress(Protocol):
@@ -64,6 +70,39 @@ class TerminalProgress:
             self._bar.start = self._bar.last_eta = time.time() - (time.monotonic() - self._start)
         if self._bar is not None:
             self._bar.update(done - self._bar.pos)
+
+
+def towards(done: float, expected: float) -> tuple[int, int]:
+    """What to tell of work that is expected to end after ``expected`` units, and may end later: arguments of ``advance``.
+
+    Three quarters of the bar go by what was expected; from there on it slows down, and never says that nothing remains.
+    """
+    along = max(done, 0.0) / expected
+    if along > 0.75:
+        along = 1 - 0.25 * math.exp(-(along - 0.75) / 0.25)
+    return min(int(PARTS * along), PARTS - 1), PARTS
+
+
+def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, float], None]:
+    """Tell of a fit by its steps and by how far the gradient of each has come down, on a scale of logarithms.
+
+    Args:
+        progress: told.
+        tolerance: the gradient that a step ends at.
+    """
+    first: dict[int, float] = {}
+    furthest = 0.0
+
+    def told(step: int, iteration: int, gradient: float) -> None:
+        nonlocal furthest
+        if not math.isfinite(gradient):
+            return
+        start = max(first.setdefault(step, gradient), 2 * tolerance)
+        inside = math.log(start / min(max(gradient, tolerance), start)) / math.log(start / tolerance)
+        furthest = max(furthest, step + inside)
+        progress.advance(*towards(furthest, FIT_STEPS))
+
+    return told
 
 
 def for_terminal() -> Progress:

@@ -15,7 +15,8 @@ from scipy import stats
 
 from vertimrf.kernels import geometric
 from vertimrf.kernels.dense import encode_dense
-from vertimrf.kernels.geometric import TILE, encode_rows, encode_shared, group_by_value, hazards, raise_row
+from vertimrf.kernels.geometric import SHARE, TILE, encode_rows, encode_shared, group_by_value, hazards, raise_row
+from vertimrf.kernels.jit import threads
 from vertimrf.kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 
 K0, K1 = np.uint64(0x0123456789ABCDEF), np.uint64(0xFEDCBA9876543210)
@@ -131,13 +132,14 @@ def test_stopping_early_changes_nothing_above_the_stop() -> None:
         assert np.array_equal(np.maximum(row_of(digests, 900, stop=stop), stop), np.maximum(full, stop))
 
 
-@pytest.mark.parametrize("n", [0, 1, 5, 1000])
+@pytest.mark.parametrize("n", [0, 1, 5, 1000, 5 * SHARE + 7])
 def test_grouping_is_a_stable_sort(n: int) -> None:
     digests = some_digests(n, 9)
     codes = np.random.default_rng(9).integers(0, 7, n).astype(np.uint16)
-    for slices in (1, 3, 16):
+    for several in (1, 2):
         grouped = np.empty(n, np.uint64)
-        starts = group_by_value(digests, codes, 8, slices, grouped)
+        with threads(several):
+            starts = group_by_value(digests, codes, 8, grouped)
         assert np.array_equal(grouped, digests[np.argsort(codes, kind="stable")])
         assert np.array_equal(starts, np.searchsorted(np.sort(codes), np.arange(9)))
 
@@ -203,7 +205,7 @@ def test_every_value_of_an_attribute_has_its_own_law(size: int) -> None:
     digests = some_digests(n, 13)
     codes = (np.arange(n) ** 2 % size).astype(np.uint16)
     grouped = np.empty(n, np.uint64)
-    starts = group_by_value(digests, codes, size, 2, grouped)
+    starts = group_by_value(digests, codes, size, grouped)
     state, minima = np.ones(size * keys, np.uint8), np.ones(size, np.uint8)
     tasks = np.array([[starts[v], starts[v + 1], 3, keys, v * keys, 4] for v in range(size)])
     encode_rows(K0, K1, grouped, tasks, np.array([0, size // 2, size]), *hazards(ceiling), state, minima)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 LIST_PACKAGES = """
 import json, sys
@@ -16,32 +17,55 @@ print(json.dumps(sorted(names)))
 """
 
 COUNT_COMPILATIONS = """
-import importlib, json, os, sys
-import numba
+import json, sys
+import numpy as np, pyarrow as pa
 from vertimrf import kernels
-modules = [importlib.import_module("vertimrf.kernels." + m) for m in ("digest", "geometric", "phantoms", "prf")]
+from vertimrf.evaluate import tvd
+from vertimrf.options import RunOptions
+from vertimrf.tables.ids import record_digests
+from vertimrf.trial import synthesize
+modules = [m for name, m in sys.modules.items() if name.startswith("vertimrf.kernels.")]
 def compiled():
     return {f"{m.__name__}.{n}": len(f.signatures) for m in modules for n, f in vars(m).items() if hasattr(f, "signatures")}
 import_time = sum(compiled().values())
 kernels.warmup()
 before = compiled()
-import numpy as np
-from vertimrf.published.shared_keys import SharedKeyEncoder
-from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import ScheduledPair, SharedKeyPlan, SketchPlan
-from vertimrf.tables.ids import record_digests
-codes = np.zeros((2, 50), np.uint16)
-frozen = np.arange(50)
+rng = np.random.default_rng(0)
+n, d = 3000, 8
+# Chains of dependence between and within parties, so that the model has separators, and larger local marginals.
+codes = np.cumsum(rng.random((d, n)) < 0.3, axis=0) % 4
+frozen = np.arange(n)
 frozen.flags.writeable = False
-for plan, make in (
-    (SketchPlan(2, 1, 9, (ScheduledPair(0, 2, 70_000, 2, 2), ScheduledPair(1, 2, 9, 2, 2))), SketchEncoder),
-    (SharedKeyPlan(2, 1, 9, 70_000, (2, 2)), SharedKeyEncoder),
-):
-    encoder = make(plan, (0, 1), bytes(32))
-    for ids in (frozen, frozen.astype(np.uint64), frozen.astype(str), frozen.astype("S")):
-        encoder.update(record_digests(ids), codes)
-    encoder.result()
-print(json.dumps([import_time, before == compiled()]))
+for ids in (frozen, frozen.astype(np.uint64), frozen.astype(str), frozen.astype("S")):
+    record_digests(ids)
+for ids, encoder, rounds in ((frozen, "scheduled-pairs", 2), (frozen.astype(str), "count-sketch", 1)):
+    columns = {"id": ids} | {f"a{i}": row for i, row in enumerate(codes)}
+    trial = synthesize(
+        [pa.table(columns)], "id", 20.0, split=[d // 2, d // 2], options=RunOptions(seed=1), encoder=encoder, rounds=rounds,
+        message_bytes=300_000, tau=200,
+    )
+trial.model.marginals([(0, d - 1), (0, 1, d - 1)])
+tvd(codes.astype(np.uint16), trial.result.codes, (4,) * d, ways=(2,), marginals=10)
+after = compiled()
+print(json.dumps([import_time, sorted(name for name in after if after[name] != before.get(name, 0))]))
+"""
+
+TWICE = """
+import json, os
+from vertimrf.kernels.warm import JOBS, compile_missing, missing
+if __name__ == "__main__":
+    jobs = [job for job in JOBS if job.name in ("junction trees", "ids in NumPy arrays")]
+    told = []
+    before = {job.name for job in missing()}
+    compile_missing(jobs, lambda done, of: told.append([done, of]))
+    after = {job.name for job in missing()}
+    # A source that changed after it was compiled is missing again.
+    from vertimrf.kernels import eliminate
+    folder = eliminate.eliminate.stats.cache_path
+    for name in os.listdir(folder):
+        os.utime(os.path.join(folder, name), (0, 0))
+    stale = {job.name for job in missing()}
+    print(json.dumps([len(before) == len(JOBS), sorted(before - after), told, stale == before]))
 """
 
 
@@ -56,5 +80,19 @@ def test_kernels_import_numpy_and_numba_alone() -> None:
     assert run(LIST_PACKAGES.format(imports="import vertimrf.kernels")) == alone
 
 
-def test_warmup_compiles_all_that_encoding_needs_and_imports_compile_nothing() -> None:
-    assert run(COUNT_COMPILATIONS) == [0, True]
+def test_warmup_compiles_all_that_a_run_needs_and_imports_compile_nothing() -> None:
+    assert run(COUNT_COMPILATIONS) == [0, []]
+
+
+def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(TWICE)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=True)
+    names = ["ids in NumPy arrays", "junction trees"]
+    assert json.loads(done.stdout) == [True, names, [[1, 2], [2, 2]], True]
+
+
+def test_nothing_is_missing_without_a_cache_to_fill() -> None:
+    script = "import json; from vertimrf.kernels.warm import missing; print(json.dumps(missing()))"
+    assert run(script, VERTIMRF_JIT_CACHE="0") == []

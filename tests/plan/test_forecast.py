@@ -1,40 +1,107 @@
-"""Forecasts: for every role, from public figures, and growing with what there is to do."""
+"""Forecasts: for every role, from public figures, growing with what there is to do, and near what then happens."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+
 import pytest
 
+from vertimrf.model.clique_budget import CliqueBudget
+from vertimrf.party.local_model import choose_marginals
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.forecast import PROCESS_BYTES, forecast
+from vertimrf.plan.forecast import PROCESS_BYTES, forecast, measured_cells, model_cells
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 
 
-def planned(records, keys, encoder="scheduled-pairs"):
-    schema = Schema.of({party: [Attribute.integer(f"{party}{i}", 12) for i in range(3)] for party in "abc"})
+def planned(records, keys, encoder="scheduled-pairs", values=12, attributes=3):
+    schema = Schema.of({party: [Attribute.integer(f"{party}{i}", values) for i in range(attributes)] for party in "abc"})
     return make_plan(schema, epsilon=1.0, delta=1e-6, expected_records=records, keys=keys, encoder=encoder, nonce="test")
 
 
-def test_every_role_has_one_and_memory_holds_the_levels():
-    plan = planned(100_000, 1 << 20)
-    parties, server = forecast(plan)
-    assert len(parties) == 3
-    for party, one in enumerate(parties):
-        assert one.seconds > 0
+@pytest.mark.parametrize("encoder", ["scheduled-pairs", "count-sketch"])
+def test_every_role_has_one_and_memory_holds_the_levels(encoder):
+    plan = planned(100_000, 1 << 14, encoder)
+    foreseen = forecast(plan)
+    assert len(foreseen.parties) == 3
+    for party, one in enumerate(foreseen.parties):
+        assert 0 < one.seconds <= one.work
         # Two levels to a byte in the message, one in memory.
         assert one.memory > PROCESS_BYTES + 2 * plan.message_size(party)
-    assert server.memory > max(one.memory for one in parties) - PROCESS_BYTES
-    assert "cores" in str(server)
+    assert foreseen.server.memory > max(one.memory for one in foreseen.parties) - PROCESS_BYTES
+    assert foreseen.trial.work < sum(one.work for one in foreseen.parties) + foreseen.server.work
+    assert foreseen.trial.memory >= foreseen.server.memory
+    assert "cores" in str(foreseen.server)
 
 
 @pytest.mark.parametrize("more", [{"records": 400_000}, {"keys": 1 << 22}])
 def test_more_to_do_takes_longer(more):
     base = {"records": 50_000, "keys": 1 << 20}
-    (less, *_), _ = forecast(planned(**base))
-    (longer, *_), _ = forecast(planned(**(base | more)))
-    assert longer.seconds >= less.seconds
-    assert longer.memory > less.memory
+    less, longer = forecast(planned(**base)), forecast(planned(**(base | more)))
+    for one, other in zip((*less.parties, less.server, less.trial), (*longer.parties, longer.server, longer.trial), strict=True):
+        assert other.work > one.work
+        assert other.memory > one.memory
 
 
-def test_other_kinds_have_none():
+def test_encoders_for_comparison_have_none():
     assert forecast(planned(1000, None, encoder="grr")) is None
+
+
+SIZES = {
+    "narrow": [2, 5, 9, 3, 16, 7, 2, 12],
+    "wide": [5 + 95 * i // 39 for i in range(40)],
+    "small values": [4] * 60,
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
+    limit = 100_000
+    schema = Schema.of({"a": [Attribute.integer(f"a{i}", n) for i, n in enumerate(sizes)], "b": [Attribute.integer("b", 9)]})
+    plan = make_plan(schema, epsilon=1.0, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test")
+    budget = CliqueBudget(sizes, limit)
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    random.Random(1).shuffle(pairs)
+    for pair in pairs:
+        budget.try_edge(*pair)
+    tree = budget.tree()
+    assert 0.5 < model_cells(sizes, limit) / sum(tree.clique_cells) < 2
+    local = plan.local[0]
+    budget = CliqueBudget(sizes, local.largest_clique)
+    for pair in pairs:
+        budget.try_edge(*pair)
+    chosen = choose_marginals(budget.tree(), 40_000, local)
+    cells = sum(sizes) + sum(math.prod(sizes[a] for a in attributes) for attributes, _ in chosen)
+    assert 0.5 < measured_cells(sizes, local, 40_000) / cells < 2
+
+
+def test_memory_is_within_two_of_what_a_trial_takes(tmp_path):
+    script = """
+import json, re, sys
+from pathlib import Path
+import numpy as np
+from vertimrf.plan.forecast import forecast
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Attribute, Schema
+from vertimrf.tables.table import Table
+from vertimrf.trial import run_protocol
+rng = np.random.default_rng(0)
+schema = Schema.of({party: [Attribute.integer(f"{party}{i}", 8) for i in range(4)] for party in "ab"})
+plan = make_plan(schema, epsilon=1.0, delta=1e-6, expected_records=20_000, message_bytes=60_000_000)
+digests = rng.integers(0, 1 << 63, 20_000).astype(np.uint64)
+tables = [Table(schema.part(party), digests, rng.integers(0, 8, (4, 20_000)).astype(np.uint16)) for party in "ab"]
+run_protocol(plan, tables)
+peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
+print(json.dumps([peak, forecast(plan).trial.memory]))
+"""
+    if not os.path.exists("/proc/self/status"):
+        pytest.skip("peak memory is read from /proc")
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    peak, foreseen = json.loads(run.stdout)
+    assert 0.5 < foreseen / peak < 2

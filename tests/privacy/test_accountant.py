@@ -13,7 +13,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy import optimize, stats
 
 from vertimrf.errors import PrivacyError
-from vertimrf.privacy.accountant import by_pld, by_renyi, calibrate, cumulative, delta, epsilon
+from vertimrf.privacy.accountant import _fading_sums, by_pld, by_renyi, calibrate, cumulative, delta, epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent, event_from_json, event_to_json
 
 DELTA = 1 / 21_574
@@ -406,3 +406,15 @@ def test_epsilon_is_never_below_the_gaussian_mechanisms_own() -> None:
             found = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
             # Whole-number noise differs from real noise of the same sigma by about 1 / (12 sigma^2); the grid adds to that.
             assert exact * (1 - 0.1 / sigma**2 - 1e-6) <= found <= exact * 1.01 + 1e-6
+
+
+@pytest.mark.parametrize(("count", "step"), [(0, 1.0), (1, 0.5), (7, 200.0), (5000, 0.1), (100_000, 1e-3)])
+def test_fading_sums_are_those_of_the_recursion(count: int, step: float) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.random(count) * np.exp(-rng.uniform(0, 60, count))
+    expected, held = [], 0.0
+    for value in values:
+        held = value + held * math.exp(-step)
+        expected.append(held)
+    # Both round once per term, relatively: no term is negative.
+    np.testing.assert_allclose(_fading_sums(values, step), expected, rtol=1e-11)

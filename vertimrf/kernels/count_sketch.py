@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
-from .jit import kernel, parallel_kernel
+from .jit import in_slices, kernel
 from .prf import fill_words, tail
 
 __all__ = [
@@ -57,8 +56,16 @@ def words_needed(repetitions: int, log_buckets: int) -> tuple[int, int]:
     return -(-repetitions // per_word), per_word
 
 
-@parallel_kernel
-def add_records(k0, k1, digests, codes, first_row, log_buckets, direction, state):  # type: ignore[no-untyped-def]
+def add_records(
+    k0: np.uint64,
+    k1: np.uint64,
+    digests: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.uint16],
+    first_row: npt.NDArray[np.int64],
+    log_buckets: int,
+    direction: int,
+    state: npt.NDArray[np.int32],
+) -> None:
     """Add every record's signs to its counters, or take them out.
 
     Args:
@@ -70,17 +77,24 @@ def add_records(k0, k1, digests, codes, first_row, log_buckets, direction, state
         direction: 1 to add the records, -1 to take them out.
         state: counters [shape=(r, v, b), int32], updated; the caller sees to it that they cannot overflow.
     """
+    words, _ = words_needed(len(state), log_buckets)
+    data = (digests, codes, first_row, log_buckets, np.int32(direction), state)
+    in_slices(words, 1, lambda begin, end: _add_words(k0, k1, begin, end, *data))
+
+
+@kernel
+def _add_words(k0, k1, begin, end, digests, codes, first_row, log_buckets, direction, state):  # type: ignore[no-untyped-def]
     repetitions = state.shape[0]
     slot_bits = log_buckets + 1
     per_word = WORD_BITS // slot_bits
     buckets = np.uint64((1 << log_buckets) - 1)
     n = digests.size
-    for w in prange(-(-repetitions // per_word)):
-        word = np.empty(TILE, np.uint64)
-        place = np.empty(TILE, np.uint32)
+    word = np.empty(TILE, np.uint64)
+    place = np.empty(TILE, np.uint32)
+    for w in range(begin, end):
         for first in range(0, n, TILE):
             count = min(TILE, n - first)
-            fill_words(k0, k1, digests[first:], count, tail(w, 0), word)
+            fill_words(k0, k1, digests[first:], count, tail(w, np.int64(0)), word)
             for j in range(w * per_word, min((w + 1) * per_word, repetitions)):
                 shift = np.uint64((j - w * per_word) * slot_bits)
                 for a in range(count):
@@ -212,41 +226,37 @@ def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
 
 
 # Sums are of whole numbers that float32 holds exactly, in any order.
-@parallel_kernel(fastmath={"reassoc", "contract", "nsz"})
-def add_products(codes, offset, totals):  # type: ignore[no-untyped-def]
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-def]
     """Add up products of all pairs of rows, the second row of a pair not after the first.
 
     Args:
         codes: [shape=(v, t), uint8].
         offset: what to add to twice a code.
-        totals: a table per worker, rows padded to a multiple of 4 [shape=(workers, v, v + 3 or less), float64], updated.
+        first, last: columns taken.
+        total: rows padded to a multiple of 4 [shape=(v, v + 3 or less), float64], updated.
     """
-    workers, values, padded = totals.shape
-    columns = codes.shape[1]
-    tiles = -(-columns // PRODUCT_COLUMNS)
-    for w in prange(workers):
-        odd = np.zeros((padded, PRODUCT_COLUMNS), np.float32)
-        total = totals[w]
-        for tile in range(tiles * w // workers, tiles * (w + 1) // workers):
-            begin = tile * PRODUCT_COLUMNS
-            count = min(PRODUCT_COLUMNS, columns - begin)
-            for i in range(values):
+    values, padded = total.shape
+    odd = np.zeros((padded, PRODUCT_COLUMNS), np.float32)
+    for begin in range(first, last, PRODUCT_COLUMNS):
+        count = min(PRODUCT_COLUMNS, last - begin)
+        for i in range(values):
+            for k in range(count):
+                odd[i, k] = np.float32(2 * np.int32(codes[i, begin + k]) + offset)
+        for i in range(values):
+            one = odd[i]
+            for j in range(0, i + 1, 4):
+                p, q, r, s = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
                 for k in range(count):
-                    odd[i, k] = np.float32(2 * np.int32(codes[i, begin + k]) + offset)
-            for i in range(values):
-                one = odd[i]
-                for j in range(0, i + 1, 4):
-                    p, q, r, s = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
-                    for k in range(count):
-                        x = one[k]
-                        p += x * odd[j, k]
-                        q += x * odd[j + 1, k]
-                        r += x * odd[j + 2, k]
-                        s += x * odd[j + 3, k]
-                    total[i, j] += p
-                    total[i, j + 1] += q
-                    total[i, j + 2] += r
-                    total[i, j + 3] += s
+                    x = one[k]
+                    p += x * odd[j, k]
+                    q += x * odd[j + 1, k]
+                    r += x * odd[j + 2, k]
+                    s += x * odd[j + 3, k]
+                total[i, j] += p
+                total[i, j + 1] += q
+                total[i, j + 2] += r
+                total[i, j + 3] += s
 
 
 def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.float64]:
@@ -259,8 +269,12 @@ def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.fl
         [shape=(v, v), float64]
     """
     values, columns = codes.shape
-    totals = np.zeros((numba.get_num_threads(), values, values + -values % 4))
-    add_products(np.ascontiguousarray(codes), 1 - (1 << bits), totals)
+    compact = np.ascontiguousarray(codes)
+    # A table of sums for every thread, and no more.
+    workers = numba.get_num_threads()
+    totals = np.zeros((workers, values, values + -values % 4))
+    cuts = [columns * w // workers for w in range(workers + 1)]
+    in_slices(workers, 1, lambda w, _: add_products(compact, 1 - (1 << bits), cuts[w], cuts[w + 1], totals[w]))
     lower = np.tril(totals.sum(axis=0)[:, :values])
     out: npt.NDArray[np.float64] = (lower + np.tril(lower, -1).T) / columns
     return out

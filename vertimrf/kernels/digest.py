@@ -6,12 +6,10 @@ A digest is no secret and protects nothing; the keyed words (``prf``) do.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
-from .jit import kernel, parallel_kernel
+from .jit import in_slices, kernel
 from .prf import rotate
 
 __all__ = ["digest_fixed", "digest_integers", "digest_strings"]
@@ -23,9 +21,11 @@ P3 = np.uint64(0x165667B19E3779F9)
 P4 = np.uint64(0x85EBCA77C2B2AE63)
 P5 = np.uint64(0x27D4EB2F165667C5)
 LONGEST_INTEGER = 20
+# Fewest ids worth a thread.
+SHARE = 1 << 15
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def read64(data, at):  # type: ignore[no-untyped-def]
     """Little-endian 64-bit word at a byte offset [uint64: a signed one might count from the end, and cost eight loads]."""
     return (
@@ -40,7 +40,7 @@ def read64(data, at):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def read32(data, at):  # type: ignore[no-untyped-def]
     """Little-endian 32-bit word at a byte offset [uint64]."""
     return (
@@ -51,13 +51,13 @@ def read32(data, at):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def mix(accumulator, lane):  # type: ignore[no-untyped-def]
     """One xxHash64 round."""
-    return rotate(accumulator + lane * P2, 31) * P1
+    return rotate(accumulator + lane * P2, U64(31)) * P1
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def merge(h, accumulator):  # type: ignore[no-untyped-def]
     """Fold one of the four accumulators into the hash."""
     return (h ^ mix(U64(0), accumulator)) * P1 + P4
@@ -78,29 +78,29 @@ def xxh64(data, at, end):  # type: ignore[no-untyped-def]
             c = mix(c, read64(data, at + U64(16)))
             d = mix(d, read64(data, at + U64(24)))
             at += U64(32)
-        h = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)
+        h = rotate(a, U64(1)) + rotate(b, U64(7)) + rotate(c, U64(12)) + rotate(d, U64(18))
         h = merge(merge(merge(merge(h, a), b), c), d)
     else:
         h = P5
     h = h + length
     while end - at >= U64(8):
-        h = rotate(h ^ mix(U64(0), read64(data, at)), 27) * P1 + P4
+        h = rotate(h ^ mix(U64(0), read64(data, at)), U64(27)) * P1 + P4
         at += U64(8)
     if end - at >= U64(4):
-        h = rotate(h ^ (read32(data, at) * P1), 23) * P2 + P3
+        h = rotate(h ^ (read32(data, at) * P1), U64(23)) * P2 + P3
         at += U64(4)
     while at < end:
-        h = rotate(h ^ (U64(data[at]) * P5), 11) * P1
+        h = rotate(h ^ (U64(data[at]) * P5), U64(11)) * P1
         at += U64(1)
     h = (h ^ (h >> U64(33))) * P2
     h = (h ^ (h >> U64(29))) * P3
     return h ^ (h >> U64(32))
 
 
-@parallel_kernel
-def _strings(offsets, data, out):  # type: ignore[no-untyped-def]
+@kernel
+def _strings(offsets, data, first, last, out):  # type: ignore[no-untyped-def]
     bad = 0
-    for i in prange(out.size):
+    for i in range(first, last):
         begin = np.int64(offsets[i])
         end = np.int64(offsets[i + 1])
         if 0 <= begin <= end <= data.size:
@@ -127,24 +127,21 @@ def _write_decimal(magnitude, negative, text):  # type: ignore[no-untyped-def]
     return at
 
 
-@parallel_kernel
-def _integers(magnitudes, signed, slices, out):  # type: ignore[no-untyped-def]
-    for s in prange(slices):
-        text = np.empty(LONGEST_INTEGER, np.uint8)
-        for i in range(out.size * s // slices, out.size * (s + 1) // slices):
-            magnitude = magnitudes[i]
-            negative = signed and (magnitude >> U64(63)) != U64(0)
-            if negative:
-                magnitude = U64(0) - magnitude
-            begin = _write_decimal(magnitude, negative, text)
-            out[i] = xxh64(text, U64(begin), U64(LONGEST_INTEGER))
+@kernel
+def _integers(magnitudes, signed, first, last, out):  # type: ignore[no-untyped-def]
+    text = np.empty(LONGEST_INTEGER, np.uint8)
+    for i in range(first, last):
+        magnitude = magnitudes[i]
+        negative = signed and (magnitude >> U64(63)) != U64(0)
+        if negative:
+            magnitude = U64(0) - magnitude
+        begin = _write_decimal(magnitude, negative, text)
+        out[i] = xxh64(text, U64(begin), U64(LONGEST_INTEGER))
 
 
-@parallel_kernel
-def _fixed_bytes(rows, out):  # type: ignore[no-untyped-def]
-    n, width = rows.shape
-    flat = rows.reshape(n * width)
-    for i in prange(n):
+@kernel
+def _fixed_bytes(flat, width, first, last, out):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
         end = (i + 1) * width
         while end > i * width and flat[end - 1] == 0:
             end -= 1
@@ -181,13 +178,11 @@ def _write_utf8(points, text):  # type: ignore[no-untyped-def]
     return at
 
 
-@parallel_kernel
-def _fixed_points(rows, slices, out):  # type: ignore[no-untyped-def]
-    n, width = rows.shape
-    for s in prange(slices):
-        text = np.empty(4 * width, np.uint8)
-        for i in range(n * s // slices, n * (s + 1) // slices):
-            out[i] = xxh64(text, U64(0), U64(_write_utf8(rows[i], text)))
+@kernel
+def _fixed_points(rows, first, last, out):  # type: ignore[no-untyped-def]
+    text = np.empty(4 * rows.shape[1], np.uint8)
+    for i in range(first, last):
+        out[i] = xxh64(text, U64(0), U64(_write_utf8(rows[i], text)))
 
 
 def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
@@ -206,7 +201,8 @@ def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
     if len(offsets) == 0:
         raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
     out = np.empty(len(offsets) - 1, np.uint64)
-    if _strings(np.require(offsets, None, ["C", "W"]), np.require(data, np.uint8, ["C", "W"]), out):
+    begins, text = np.require(offsets, np.int64, ["C", "W"]), np.require(data, np.uint8, ["C", "W"])
+    if any(in_slices(out.size, SHARE, lambda first, last: _strings(begins, text, first, last, out))):
         raise ValueError(f"offsets must not decrease, and must stay within the data's {len(data)} bytes.")
     return out
 
@@ -223,7 +219,7 @@ def digest_integers(values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     signed = values.dtype.kind == "i"
     wide = np.require(values.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64), None, ["C", "W"])
     out = np.empty(wide.size, np.uint64)
-    _integers(wide, signed, 4 * numba.get_num_threads(), out)
+    in_slices(out.size, SHARE, lambda first, last: _integers(wide, signed, first, last, out))
     return out
 
 
@@ -246,7 +242,8 @@ def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
         else np.zeros((values.size, 1), unit)
     )
     if unit is np.uint8:
-        _fixed_bytes(rows, out)
+        flat = rows.reshape(-1)
+        in_slices(len(rows), SHARE, lambda first, last: _fixed_bytes(flat, rows.shape[1], first, last, out))
     else:
-        _fixed_points(rows, 4 * numba.get_num_threads(), out)
+        in_slices(len(rows), SHARE, lambda first, last: _fixed_points(rows, first, last, out))
     return out

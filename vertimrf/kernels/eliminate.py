@@ -109,7 +109,8 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
                 if inside:
                     break
         if not inside:
-            cliques[count, :] = adjacent[v]
+            for u in range(n):
+                cliques[count, u] = adjacent[v, u]
             cliques[count, v] = True
             total = logs[v]
             for i in range(degree):

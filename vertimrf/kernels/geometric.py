@@ -23,15 +23,16 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
-from .jit import kernel, parallel_kernel
+from .jit import in_slices, kernel
 from .prf import fill_words, tail
 
 __all__ = ["count_values", "encode_rows", "encode_shared", "group_by_value", "hazards"]
 
 # Records per tile: the work arrays of a tile stay in the first-level cache.
 TILE = 512
+# Fewest records worth a thread where little is done with each.
+SHARE = 1 << 15
 U64 = np.uint64
 LN2 = 0.6931471805599453
 # 2^-64, and the high bits of sqrt(1/2) as a double.
@@ -62,45 +63,51 @@ def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
     return np.array(start[: ceiling + 1]), np.array(per_length[: ceiling + 1])
 
 
-@parallel_kernel
-def group_by_value(digests, codes, size, slices, grouped):  # type: ignore[no-untyped-def]
-    """Counting sort of the records by value.
+def group_by_value(
+    digests: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.uint16],
+    size: int,
+    grouped: npt.NDArray[np.uint64],
+) -> npt.NDArray[np.int64]:
+    """Counting sort of the records by value, stable.
 
     Args:
         digests: [shape=(n,), uint64].
         codes: values below ``size`` [shape=(n,), uint16].
         size: number of values.
-        slices: into how many pieces to cut the records, for the threads.
         grouped: the digests, value after value [shape=(n,), uint64], written.
 
     Returns:
         Where each value's group starts [shape=(size + 1,), int64].
     """
-    n = digests.size
-    position = np.zeros((slices, size), np.int64)
-    for s in prange(slices):
-        count = position[s]
-        for i in range(n * s // slices, n * (s + 1) // slices):
-            count[codes[i]] += 1
-    starts = np.empty(size + 1, np.int64)
-    total = 0
-    for v in range(size):
-        starts[v] = total
-        for s in range(slices):
-            held = position[s, v]
-            position[s, v] = total
-            total += held
-    starts[size] = total
-    for s in prange(slices):
-        into = position[s]
-        for i in range(n * s // slices, n * (s + 1) // slices):
-            v = codes[i]
-            grouped[into[v]] = digests[i]
-            into[v] += 1
+    least = max(SHARE, 4 * size)
+    counted = in_slices(codes.size, least, lambda begin, end: (begin, _count(codes, begin, end, size)))
+    # Where each slice puts its first record of each value: value after value, and within one slice after slice.
+    held = np.stack([counts for _, counts in counted], axis=1)
+    ends = held.cumsum().reshape(held.shape)
+    places = dict(zip([begin for begin, _ in counted], np.ascontiguousarray((ends - held).T), strict=True))
+    starts = np.append(places[0], ends[-1, -1])
+    in_slices(codes.size, least, lambda begin, end: _place(digests, codes, begin, end, places[begin], grouped))
     return starts
 
 
-@parallel_kernel
+@kernel
+def _count(codes, begin, end, size):  # type: ignore[no-untyped-def]
+    counts = np.zeros(size, np.int64)
+    for i in range(begin, end):
+        counts[codes[i]] += 1
+    return counts
+
+
+@kernel
+def _place(digests, codes, begin, end, position, grouped):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
+        v = codes[i]
+        grouped[position[v]] = digests[i]
+        position[v] += 1
+
+
+@kernel
 def count_values(codes, first_row, counts):  # type: ignore[no-untyped-def]
     """Add to ``counts`` how many records hold each value.
 
@@ -109,7 +116,7 @@ def count_values(codes, first_row, counts):  # type: ignore[no-untyped-def]
         first_row: row of each attribute's value 0 [shape=(d,), int64].
         counts: per row [shape=(r,), int64], updated.
     """
-    for j in prange(first_row.size):
+    for j in range(first_row.size):
         for i in range(codes.shape[1]):
             counts[first_row[j] + codes[j, i]] += 1
 
@@ -168,7 +175,7 @@ def settle(x, start, per_length, keys):  # type: ignore[no-untyped-def]
     return (level << LEVEL_SHIFT) | max(min(key, keys - 1), 0)
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def quiet_below(bound, keys):  # type: ignore[no-untyped-def]
     """First words below this have no point under ``bound``; on the safe side of rounding."""
     return np.uint64(np.exp(-bound * keys) * (1.0 - 1e-9) * 18446744073709551616.0)
@@ -198,7 +205,7 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
     for first in range(0, digests.size, TILE):
         count = min(TILE, digests.size - first)
         tile = digests[first : first + count]
-        fill_words(k0, k1, tile, count, tail(block, 0), word)
+        fill_words(k0, k1, tile, count, tail(block, np.int64(0)), word)
         # Not a bare 0: Numba takes that for a type of its own, and compiles every callee once more for it.
         kept = np.int64(0)
         for a in range(count):
@@ -239,8 +246,17 @@ def smallest(row):  # type: ignore[no-untyped-def]
     return low
 
 
-@parallel_kernel
-def encode_rows(k0, k1, digests, tasks, shares, start, per_length, state, minima):  # type: ignore[no-untyped-def]
+def encode_rows(
+    k0: np.uint64,
+    k1: np.uint64,
+    digests: npt.NDArray[np.uint64],
+    tasks: npt.NDArray[np.int64],
+    shares: npt.NDArray[np.int64],
+    start: npt.NDArray[np.float64],
+    per_length: npt.NDArray[np.float64],
+    state: npt.NDArray[np.uint8],
+    minima: npt.NDArray[np.uint8],
+) -> None:
     """Raise sketch rows, each by the records that hold its value (scheduled pairs).
 
     A task stops at its guess of the row's final minimum, and goes through the records again, a level further down,
@@ -256,29 +272,50 @@ def encode_rows(k0, k1, digests, tasks, shares, start, per_length, state, minima
         state: all sketch rows [flat, uint8], updated.
         minima: a lower bound of each row's levels [shape=(t,), uint8], updated.
     """
-    for w in prange(shares.size - 1):
-        work = np.empty((3, TILE), np.uint64)
-        real = np.empty((3, TILE), np.float64)
-        for t in range(shares[w], shares[w + 1]):
-            records = digests[tasks[t, 0] : tasks[t, 1]]
-            row = state[tasks[t, 4] : tasks[t, 4] + tasks[t, 3]]
-            stop = max(np.int64(tasks[t, 5]), np.int64(minima[t]))
-            if records.size == 0 or minima[t] >= start.size - 1:
-                continue
+
+
+    def encode(first: int, last: int) -> None:
+        begin, end = shares[first], shares[last]
+        _encode_tasks(k0, k1, digests, tasks[begin:end], start, per_length, state, minima[begin:end])
+
+    in_slices(len(shares) - 1, 1, encode)
+
+
+@kernel
+def _encode_tasks(k0, k1, digests, tasks, start, per_length, state, minima):  # type: ignore[no-untyped-def]
+    work = np.empty((3, TILE), np.uint64)
+    real = np.empty((3, TILE), np.float64)
+    for t in range(minima.size):
+        records = digests[tasks[t, 0] : tasks[t, 1]]
+        row = state[tasks[t, 4] : tasks[t, 4] + tasks[t, 3]]
+        low = np.int64(minima[t])
+        stop = max(tasks[t, 5], low)
+        if records.size == 0 or low >= start.size - 1:
+            continue
+        again = True
+        while again:
             raise_row(k0, k1, records, tasks[t, 2], stop, row, start, per_length, work, real)
-            low = np.int64(minima[t])
-            while stop > low:
-                low = np.int64(smallest(row))
+            again = False
+            if stop > low:
+                low = smallest(row)
                 if low < stop:
                     stop = max(low, stop - 1)
-                    raise_row(k0, k1, records, tasks[t, 2], stop, row, start, per_length, work, real)
-            minima[t] = low
+                    again = True
+        minima[t] = low
 
 
-@parallel_kernel
-def encode_shared(  # type: ignore[no-untyped-def]
-    k0, k1, digests, codes, first_row, stops, block, start, per_length, tables
-):
+def encode_shared(
+    k0: np.uint64,
+    k1: np.uint64,
+    digests: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.uint16],
+    first_row: npt.NDArray[np.int64],
+    stops: npt.NDArray[np.uint8],
+    block: int,
+    start: npt.NDArray[np.float64],
+    per_length: npt.NDArray[np.float64],
+    tables: npt.NDArray[np.uint8],
+) -> None:
     """Raise the sketch rows of several attributes that share their keys (the published encoder: VertiMRF, Algorithm 3).
 
     A record has the same level under a key in all its attributes. Workers take slices of the records and write tables
@@ -294,66 +331,76 @@ def encode_shared(  # type: ignore[no-untyped-def]
         start, per_length: from :func:`hazards`.
         tables: one table per worker [shape=(workers, r, k), uint8], updated.
     """
-    workers, _, keys = tables.shape
-    n = digests.size
+    workers = len(tables)
+    cuts = [digests.size * w // workers for w in range(workers + 1)]
+
+    def encode(w: int, _: int) -> None:
+        some = (cuts[w], cuts[w + 1])
+        _encode_slice(k0, k1, digests, codes, *some, first_row, stops, block, start, per_length, tables[w])
+
+    in_slices(workers, 1, encode)
+
+
+@kernel
+def _encode_slice(  # type: ignore[no-untyped-def]
+    k0, k1, digests, codes, begin, end, first_row, stops, block, start, per_length, table
+):
+    keys = table.shape[1]
     attributes = first_row.size
     per_key = 1.0 / keys
     quiet = np.empty(start.size, np.uint64)
     for level in range(start.size):
         quiet[level] = quiet_below(start[level], keys)
-    for w in prange(workers):
-        table = tables[w]
-        digest = np.empty(TILE, np.uint64)
-        word = np.empty(TILE, np.uint64)
-        record = np.empty(TILE, np.int64)
-        place = np.empty(TILE, np.uint64)
-        stop = np.empty(TILE, np.uint8)
-        bound = np.empty(TILE, np.float64)
-        position = np.empty(TILE, np.float64)
-        fraction = np.empty(TILE, np.float64)
-        rest = np.empty(TILE, np.float64)
-        end = n * (w + 1) // workers
-        for first in range(n * w // workers, end, TILE):
-            count = min(TILE, end - first)
-            fill_words(k0, k1, digests[first:], count, tail(block, 0), word)
+    digest = np.empty(TILE, np.uint64)
+    word = np.empty(TILE, np.uint64)
+    record = np.empty(TILE, np.int64)
+    place = np.empty(TILE, np.uint64)
+    stop = np.empty(TILE, np.uint8)
+    bound = np.empty(TILE, np.float64)
+    position = np.empty(TILE, np.float64)
+    fraction = np.empty(TILE, np.float64)
+    rest = np.empty(TILE, np.float64)
+    for first in range(begin, end, TILE):
+        count = min(TILE, end - first)
+        fill_words(k0, k1, digests[first:], count, tail(block, np.int64(0)), word)
+        for a in range(count):
+            stop[a] = start.size - 1
+        for j in range(attributes):
             for a in range(count):
-                stop[a] = start.size - 1
-            for j in range(attributes):
-                for a in range(count):
-                    stop[a] = min(stop[a], stops[first_row[j] + codes[j, first + a]])
+                stop[a] = min(stop[a], stops[first_row[j] + codes[j, first + a]])
+        kept = np.int64(0)
+        for a in range(count):
+            u = word[a]
+            word[kept] = u
+            digest[kept] = digests[first + a]
+            record[kept] = first + a
+            bound[kept] = start[stop[a]]
+            kept += u >= quiet[stop[a]]
+        count = kept
+        for a in range(count):
+            position[a] = 0.0
+        counter = 0
+        while count > 0:
+            advance(word, count, per_key, position, fraction, rest)
             kept = np.int64(0)
             for a in range(count):
-                u = word[a]
-                word[kept] = u
-                digest[kept] = digests[first + a]
-                record[kept] = first + a
-                bound[kept] = start[stop[a]]
-                kept += u >= quiet[stop[a]]
+                x = position[a]
+                limit = bound[a]
+                position[kept] = x
+                bound[kept] = limit
+                digest[kept] = digest[a]
+                record[kept] = record[a]
+                kept += x < limit
             count = kept
+            locate(position, count, start, per_length, keys, place)
             for a in range(count):
-                position[a] = 0.0
-            counter = 0
-            while count > 0:
-                advance(word, count, per_key, position, fraction, rest)
-                kept = np.int64(0)
-                for a in range(count):
-                    x = position[a]
-                    limit = bound[a]
-                    position[kept] = x
-                    bound[kept] = limit
-                    digest[kept] = digest[a]
-                    record[kept] = record[a]
-                    kept += x < limit
-                count = kept
-                locate(position, count, start, per_length, keys, place)
-                for a in range(count):
-                    at = np.int64(place[a])
-                    if at & ODD == ODD:
-                        at = np.int64(settle(position[a], start, per_length, keys))
-                    key = at & ODD
-                    reached = np.uint8(at >> LEVEL_SHIFT)
-                    for j in range(attributes):
-                        row = first_row[j] + codes[j, record[a]]
-                        table[row, key] = max(table[row, key], reached)
-                counter += 1
-                fill_words(k0, k1, digest, count, tail(block, counter), word)
+                at = np.int64(place[a])
+                if at & ODD == ODD:
+                    at = np.int64(settle(position[a], start, per_length, keys))
+                key = at & ODD
+                reached = np.uint8(at >> LEVEL_SHIFT)
+                for j in range(attributes):
+                    row = first_row[j] + codes[j, record[a]]
+                    table[row, key] = max(table[row, key], reached)
+            counter += 1
+            fill_words(k0, k1, digest, count, tail(block, counter), word)

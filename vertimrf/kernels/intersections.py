@@ -6,18 +6,23 @@ Axes: u, w = values of the left and right group; k = hash keys; l = levels above
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+import numpy.typing as npt
 
-from .jit import kernel, parallel_kernel
+from .jit import in_slices, kernel
 
 __all__ = ["expected_errors", "joint_histograms", "solve_intersections"]
 
 # Standard errors from the start within which one scoring step is the estimate.
 NEAR = 3.0
+# Fewest cells worth a thread.
+SHARE = 64
+
+Sizes = npt.NDArray[np.float64]
 
 
-@parallel_kernel
-def joint_histograms(left, right, floor, levels):  # type: ignore[no-untyped-def]
+def joint_histograms(
+    left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8], floor: int, levels: int
+) -> npt.NDArray[np.int32]:
     """Count, for every cell (value of left, value of right), the pairs of levels over the keys.
 
     Args:
@@ -29,27 +34,33 @@ def joint_histograms(left, right, floor, levels):  # type: ignore[no-untyped-def
     Returns:
         Histograms [shape=(u, w, l, l), int32]; each sums to k.
     """
-    rows, keys = left.shape
+    rows, columns = len(left), len(right)
+    out = np.empty((rows * columns, levels * levels), np.int32)
+    in_slices(len(out), 1, lambda begin, end: _count_levels(left, right, floor, levels, begin, end, out))
+    return out.reshape(rows, columns, levels, levels)
+
+
+@kernel
+def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[no-untyped-def]
+    keys = left.shape[1]
     columns = right.shape[0]
-    out = np.zeros((rows, columns, levels, levels), np.int32)
-    for cell in prange(rows * columns):
-        i = cell // columns
-        j = cell % columns
-        # Four interleaved histograms: equal neighbouring levels are common, and one counter would serialise on its store.
-        parts = np.zeros((4, levels * levels), np.int32)
-        a = left[i]
-        b = right[j]
+    cells = levels * levels
+    # Four interleaved histograms: equal neighbouring levels are common, and one counter would serialise on its store.
+    parts = np.empty((4, cells), np.int32)
+    for cell in range(begin, end):
+        for s in range(cells):
+            for q in range(4):
+                parts[q, s] = 0
+        a = left[cell // columns]
+        b = right[cell % columns]
         whole = keys - keys % 4
         for k in range(0, whole, 4):
             for q in range(4):
                 parts[q, (np.int64(a[k + q]) - floor) * levels + np.int64(b[k + q]) - floor] += 1
         for k in range(whole, keys):
             parts[0, (np.int64(a[k]) - floor) * levels + np.int64(b[k]) - floor] += 1
-        for x in range(levels):
-            for y in range(levels):
-                s = x * levels + y
-                out[i, j, x, y] = parts[0, s] + parts[1, s] + parts[2, s] + parts[3, s]
-    return out
+        for s in range(cells):
+            out[cell, s] = parts[0, s] + parts[1, s] + parts[2, s] + parts[3, s]
 
 
 @kernel
@@ -63,8 +74,10 @@ def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information)
     for x in range(levels):
         for y in range(levels):
             cdf[x + 1, y + 1] = np.exp(a * log_cdf[x] + b * log_cdf[y] - c * log_cdf[max(x, y)])
-    score[:] = 0.0
-    information[:] = 0.0
+    for x in range(3):
+        score[x] = 0.0
+        for y in range(3):
+            information[x, y] = 0.0
     for x in range(levels):
         log_x = log_cdf[x]
         log_x1 = log_cdf[x - 1] if x > 0 else 0.0
@@ -96,8 +109,16 @@ def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information)
                 information[2, 2] += dc * dc / p
 
 
-@parallel_kernel
-def solve_intersections(histograms, left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf):  # type: ignore[no-untyped-def]
+def solve_intersections(
+    histograms: npt.NDArray[np.int32],
+    left_sizes: Sizes,
+    right_sizes: Sizes,
+    left_errors: Sizes,
+    right_errors: Sizes,
+    total: float,
+    phantoms: float,
+    log_cdf: Sizes,
+) -> tuple[Sizes, Sizes]:
     """Maximum-likelihood size of every cell's intersection, margins known up to Gaussian errors, by Fisher scoring.
 
     With F the distribution of one hash level, P(W <= x, W' <= y) = F(x)^(a+N) F(y)^(b+N) F(max(x, y))^(-c) for set sizes
@@ -118,10 +139,22 @@ def solve_intersections(histograms, left_sizes, right_sizes, left_errors, right_
     Returns:
         Counts and their standard errors from the Fisher information [both shape=(u, w), float64].
     """
-    rows, columns, levels, _ = histograms.shape
-    counts = np.empty((rows, columns))
-    errors = np.empty((rows, columns))
-    for cell in prange(rows * columns):
+    counts, errors = np.empty(histograms.shape[:2]), np.empty(histograms.shape[:2])
+    sides = (left_sizes, right_sizes, left_errors, right_errors, float(total), float(phantoms), log_cdf)
+    in_slices(counts.size, SHARE, lambda begin, end: _solve(histograms, *sides, begin, end, counts, errors))
+    return counts, errors
+
+
+@kernel
+def _solve(  # type: ignore[no-untyped-def]
+    histograms, left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf, begin, end, counts, errors
+):
+    columns = right_sizes.size
+    levels = log_cdf.size
+    cdf = np.zeros((levels + 1, levels + 1))
+    score = np.empty(3)
+    fisher = np.empty((3, 3))
+    for cell in range(begin, end):
         i = cell // columns
         j = cell % columns
         histogram = histograms[i, j]
@@ -129,9 +162,6 @@ def solve_intersections(histograms, left_sizes, right_sizes, left_errors, right_
         for x in range(levels):
             for y in range(levels):
                 keys += histogram[x, y]
-        cdf = np.zeros((levels + 1, levels + 1))
-        score = np.empty(3)
-        fisher = np.empty((3, 3))
         sa = left_errors[i]
         sb = right_errors[j]
         # Set sizes are iterated in units of their standard errors, which keeps known margins (error 0) an ordinary case.
@@ -183,11 +213,18 @@ def solve_intersections(histograms, left_sizes, right_sizes, left_errors, right_
         # The last step is taken unclamped, so that the estimate stays unbiased at the bounds.
         counts[i, j] = c + step
         errors[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf
-    return counts, errors
 
 
-@parallel_kernel
-def expected_errors(left_sizes, right_sizes, left_errors, right_errors, total, keys, phantoms, log_cdf):  # type: ignore[no-untyped-def]
+def expected_errors(
+    left_sizes: Sizes,
+    right_sizes: Sizes,
+    left_errors: Sizes,
+    right_errors: Sizes,
+    total: float,
+    keys: float,
+    phantoms: float,
+    log_cdf: Sizes,
+) -> Sizes:
     """Standard errors that :func:`solve_intersections` will state, before any sketch, if the two sides are independent.
 
     Args:
@@ -197,17 +234,28 @@ def expected_errors(left_sizes, right_sizes, left_errors, right_errors, total, k
     Returns:
         Cramér-Rao standard errors [shape=(u, w), float64]; infinite where sketches say nothing.
     """
-    rows, columns, levels = left_sizes.size, right_sizes.size, log_cdf.size
-    out = np.empty((rows, columns))
-    for cell in prange(rows * columns):
+    out = np.empty((left_sizes.size, right_sizes.size))
+    sides = (left_sizes, right_sizes, left_errors, right_errors, float(total), float(keys), float(phantoms), log_cdf)
+    in_slices(out.size, SHARE, lambda begin, end: _expect(*sides, begin, end, out))
+    return out
+
+
+@kernel
+def _expect(  # type: ignore[no-untyped-def]
+    left_sizes, right_sizes, left_errors, right_errors, total, keys, phantoms, log_cdf, begin, end, out
+):
+    columns = right_sizes.size
+    levels = log_cdf.size
+    fisher = np.empty((3, 3))
+    score = np.empty(3)
+    nothing = np.zeros((levels, levels), np.int32)
+    cdf = np.zeros((levels + 1, levels + 1))
+    for cell in range(begin, end):
         i = cell // columns
         j = cell % columns
-        fisher = np.empty((3, 3))
-        nothing = np.zeros((levels, levels), np.int32)
         a, b, sa, sb = left_sizes[i], right_sizes[j], left_errors[i], right_errors[j]
         c = min(a * b / max(total, 1.0), a, b)
-        cdf = np.zeros((levels + 1, levels + 1))
-        _score_and_information(log_cdf, a + phantoms, b + phantoms, c, nothing, cdf, np.empty(3), fisher)
+        _score_and_information(log_cdf, a + phantoms, b + phantoms, c, nothing, cdf, score, fisher)
         # What remains of the information about c once a and b, with their priors, are fitted as well.
         maa = 1.0 + sa * sa * keys * fisher[0, 0]
         mbb = 1.0 + sb * sb * keys * fisher[1, 1]
@@ -217,4 +265,3 @@ def expected_errors(left_sizes, right_sizes, left_errors, right_errors, total, k
         spent = (mbb * ua * ua - 2.0 * mab * ua * ub + maa * ub * ub) / (maa * mbb - mab * mab)
         information = keys * fisher[2, 2] - spent
         out[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf
-    return out

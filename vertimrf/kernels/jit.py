@@ -1,7 +1,15 @@
 """How every kernel is compiled: one policy, in one place.
 
 Kernels compile lazily, are cached on disk, release the GIL, follow NumPy's error model (no exceptions on division) and
-keep IEEE semantics (no fastmath) unless one asks for it. Where no cache location is writable, as for read-only
+keep IEEE semantics (no fastmath) unless one asks for it.
+
+Compiling is what a first run waits for, so kernels are cheap to compile. They are serial, and :func:`in_slices` runs them on
+threads of Python: Numba's own parallel loops take three to eight times as long to compile, and threads that spin while they
+wait slow everything down on a busy machine. Small functions that others call are inlined by LLVM (``forceinline``), not by
+Numba (``inline="always"``), which would compile their text anew at every call. Arrays are copied and filled by loops: an array
+assigned to a slice brings in NumPy's rules of shapes, with the text of their errors.
+
+Where no cache location is writable, as for read-only
 installations in containers, the same kernel runs uncached; VERTIMRF_JIT_CACHE=0 asks for that (NUMBA_CACHE_DIR moves the
 cache). The threading layer is never set here: it belongs to the program that embeds us.
 
@@ -13,16 +21,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["kernel", "parallel_kernel", "threads"]
+__all__ = ["in_slices", "kernel", "parallel_kernel", "threads"]
+
+T = TypeVar("T")
+
+# Slices for each thread: on a busy machine threads do not come equally far.
+SLICES = 4
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a serial kernel; use it bare (``@kernel``) or with more Numba options (``@kernel(inline="always")``)."""
+    """Compile a serial kernel; use it bare (``@kernel``) or with more Numba options (``@kernel(forceinline=True)``)."""
     if function is None:
         return lambda f: kernel(f, **options)
     options = {"nogil": True, "error_model": "numpy", **options}
@@ -35,8 +49,25 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def parallel_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a kernel whose ``prange`` loops run on Numba's threads; bare or with further options."""
+    """Compile a kernel whose ``prange`` loops run on Numba's threads; for comparisons that nothing waits for."""
     return kernel(function, parallel=True, **options)
+
+
+def in_slices(count: int, least: int, work: Callable[[int, int], T]) -> list[T]:
+    """Share out 0 .. ``count`` to as many threads as kernels may use: ``work(begin, end)`` for every slice, results in order.
+
+    Args:
+        count: how many things there are.
+        least: how many are worth a slice.
+        work: runs a serial kernel, which lets go of the GIL; slices may run at once, so no two may write one place.
+    """
+    several = numba.get_num_threads()
+    pieces = min(SLICES * several, count // max(least, 1)) if several > 1 else 1
+    if pieces <= 1:
+        return [work(0, count)]
+    cuts = [count * i // pieces for i in range(pieces + 1)]
+    with ThreadPoolExecutor(min(several, pieces)) as pool:
+        return list(pool.map(work, cuts[:-1], cuts[1:]))
 
 
 # The threading layer that the parent of a forked process was running, if it was.

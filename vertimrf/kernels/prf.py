@@ -20,35 +20,35 @@ INIT2 = np.uint64(0x6C7967656E657261)
 INIT3 = np.uint64(0x7465646279746573)
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def rotate(x, k):  # type: ignore[no-untyped-def]
-    """Rotate a 64-bit word left by the constant ``k``."""
-    return (x << U64(k)) | (x >> U64(64 - k))
+    """Rotate a 64-bit word left by ``k`` [uint64: a bare number is a type of its own, and is compiled for itself]."""
+    return (x << k) | (x >> (U64(64) - k))
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     """One SipRound."""
     v0 = v0 + v1
-    v1 = rotate(v1, 13) ^ v0
-    v0 = rotate(v0, 32)
+    v1 = rotate(v1, U64(13)) ^ v0
+    v0 = rotate(v0, U64(32))
     v2 = v2 + v3
-    v3 = rotate(v3, 16) ^ v2
+    v3 = rotate(v3, U64(16)) ^ v2
     v0 = v0 + v3
-    v3 = rotate(v3, 21) ^ v0
+    v3 = rotate(v3, U64(21)) ^ v0
     v2 = v2 + v1
-    v1 = rotate(v1, 17) ^ v2
-    v2 = rotate(v2, 32)
+    v1 = rotate(v1, U64(17)) ^ v2
+    v2 = rotate(v2, U64(32))
     return v0, v1, v2, v3
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def tail(block, counter):  # type: ignore[no-untyped-def]
     """Second message word: key block (below 2^32), counter (below 2^24), and SipHash's length byte."""
     return U64(block) | (U64(counter) << U64(32)) | LENGTH
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def keyed_word(k0, k1, digest, last):  # type: ignore[no-untyped-def]
     """SipHash-2-4 under key (k0, k1) of the message words ``digest`` and ``last`` (from :func:`tail`)."""
     v0 = k0 ^ INIT0

@@ -34,10 +34,7 @@ __all__ = [
     "absorb",
     "clear",
     "expected_counts",
-    "finish_passes",
     "potentials",
-    "prepare_passes",
-    "run_blocks",
     "run_passes",
 ]
 
@@ -58,6 +55,12 @@ C_CELLS, C_UP, C_DOWN, C_COLUMNS = range(4)
 B_PASS, B_FIRST, B_LAST, B_SUMS, B_LENGTH, B_COLUMNS = range(6)
 
 COLLECT, DISTRIBUTE, ROOT = range(3)
+# Parts of a pass, added up.
+PREPARE, BLOCKS, FINISH = 1, 2, 4
+WHOLE = PREPARE | BLOCKS | FINISH
+
+# A bare 0 is a type of its own to Numba, which would compile what is called with it once more.
+NONE, ONE = np.int64(0), np.int64(1)
 
 # Sums may be reassociated so that they vectorise; nothing else is relaxed.
 VECTOR = {"reassoc", "contract", "nsz"}
@@ -89,6 +92,18 @@ def _sum(memory, begin, cells):  # type: ignore[no-untyped-def]
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
         total += memory[i]
     return total
+
+
+@kernel
+def _scale(memory, begin, cells):  # type: ignore[no-untyped-def]
+    """Divide cells by the largest of them, which is returned; none is negative."""
+    top = 0.0
+    for i in range(np.uint64(begin), np.uint64(begin + cells)):
+        top = max(top, memory[i])
+    factor = 1.0 / top
+    for i in range(np.uint64(begin), np.uint64(begin + cells)):
+        memory[i] *= factor
+    return top
 
 
 @kernel(fastmath=VECTOR)
@@ -190,7 +205,7 @@ def _prepare(info, levels, groups, terms, maps, memory):  # type: ignore[no-unty
     inner = info[P_INNER]
     _fill(memory, info[P_WORK], inner, 1.0)
     for t in range(info[P_BASE0], info[P_BASE1]):
-        _times_table(terms, maps, memory, t, 0, info[P_WORK], inner)
+        _times_table(terms, maps, memory, t, NONE, info[P_WORK], inner)
     above = 1
     for level in range(info[P_LEVEL0], info[P_LEVEL0] + info[P_LEVELS]):
         rows = levels[level, L_ROWS]
@@ -221,7 +236,7 @@ def _prepare(info, levels, groups, terms, maps, memory):  # type: ignore[no-unty
             row = groups[g, G_FACTOR] + r * info[P_STRIDE]
             _fill(memory, row, inner, 1.0)
             for t in range(groups[g, G_IN0], groups[g, G_IN1]):
-                _times_table(terms, maps, memory, t, maps[terms[t, T_ROWS] + r], row, inner)
+                _times_table(terms, maps, memory, t, np.int64(maps[terms[t, T_ROWS] + r]), row, inner)
 
 
 @kernel
@@ -297,7 +312,7 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
         if factors == 1:
             factor = _factor_row(groups, maps, reads[0], run)
             step = groups[reads[0], G_ADVANCE]
-            _run_rows(memory, above, factor, step, targets, steps, target_count, 0, rows, inner, scale, totals)
+            _run_rows(memory, above, factor, step, targets, steps, target_count, NONE, rows, inner, scale, totals)
             continue
         for x in range(rows):
             if factors == 0:
@@ -309,17 +324,17 @@ def _run_block(info, block, levels, groups, maps, memory):  # type: ignore[no-un
                 row = _factor_row(groups, maps, reads[i], run) + x * groups[reads[i], G_ADVANCE]
                 if i == factors - 1:
                     _run_rows(
-                        memory, factor, row, 0, targets, steps, target_count, x, 1, inner, scale + x, totals + x
+                        memory, factor, row, NONE, targets, steps, target_count, x, ONE, inner, scale + x, totals + x
                     )
                 else:
                     _multiply(memory, factor, row, temporary, inner)
                     factor = temporary
             if factors == 0:
                 _run_rows(
-                    memory, above, factor, 0, targets, steps, target_count, x, 1, inner, scale + x, totals + x
+                    memory, above, factor, NONE, targets, steps, target_count, x, ONE, inner, scale + x, totals + x
                 )
     if last > first:
-        _carry(levels, groups, maps, memory, place, carried, sums, inner, stride, active, 0, last - 1)
+        _carry(levels, groups, maps, memory, place, carried, sums, inner, stride, active, NONE, last - 1)
 
 
 @kernel
@@ -391,7 +406,7 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
     # Messages are scaled to a maximum of 1 below; only marginals are normalised.
     unit = 1.0 if info[P_ROLE] == COLLECT else 1.0 / mass
     for t in range(info[P_OUT0], info[P_OUT1]):
-        _onto_table(terms, maps, memory, t, 0, sums + info[P_MERGED] - info[P_STRIDE], inner, unit)
+        _onto_table(terms, maps, memory, t, NONE, sums + info[P_MERGED] - info[P_STRIDE], inner, unit)
     for g in range(info[P_GROUP0], info[P_GROUP1]):
         if groups[g, G_SUM] < 0:
             continue
@@ -402,7 +417,7 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
         for r in range(groups[g, G_ROWS]):
             row = sums + groups[g, G_SUM] + r * info[P_STRIDE]
             for t in range(groups[g, G_OUT0], groups[g, G_OUT1]):
-                _onto_table(terms, maps, memory, t, maps[terms[t, T_ROWS] + r], row, inner, unit)
+                _onto_table(terms, maps, memory, t, np.int64(maps[terms[t, T_ROWS] + r]), row, inner, unit)
     # Row sums, from the last level upwards; each level's products make room for them.
     last = info[P_LEVEL0] + info[P_LEVELS] - 1
     for level in range(last, info[P_LEVEL0] - 1, -1):
@@ -425,23 +440,13 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
             for i in range(np.uint64(count)):
                 memory[table + np.uint64(index[i])] += memory[first + i]
     if info[P_ROLE] == COLLECT:
-        up = memory[info[P_UP] : info[P_UP] + info[P_SEPARATOR]]
-        top = up.max()
-        factor = 1.0 / top
-        for i in range(up.size):
-            up[i] *= factor
-        return math.log(top)
+        return math.log(_scale(memory, info[P_UP], info[P_SEPARATOR]))
     for c in range(info[P_CHILD0], info[P_CHILD1]):
         # The child's own message is divided out of the belief it helped to form.
-        up = memory[children[c, C_UP] : children[c, C_UP] + children[c, C_CELLS]]
-        down = memory[children[c, C_DOWN] : children[c, C_DOWN] + children[c, C_CELLS]]
-        top = 0.0
-        for i in range(down.size):
-            down[i] = down[i] / up[i] if up[i] > 0.0 else 0.0
-            top = max(top, down[i])
-        factor = 1.0 / top
-        for i in range(down.size):
-            down[i] *= factor
+        up, down = np.uint64(children[c, C_UP]), np.uint64(children[c, C_DOWN])
+        for i in range(np.uint64(children[c, C_CELLS])):
+            memory[down + i] = memory[down + i] / memory[up + i] if memory[up + i] > 0.0 else 0.0
+        _scale(memory, children[c, C_DOWN], children[c, C_CELLS])
     return math.log(mass) if info[P_ROLE] == ROOT else 0.0
 
 
@@ -452,11 +457,17 @@ def clear(memory, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run_passes(p0, p1, passes, levels, groups, terms, maps, children, blocks, memory, logs):  # type: ignore[no-untyped-def]
-    """Run passes p0 .. p1 one after the other.
+def run_passes(  # type: ignore[no-untyped-def]
+    parts, p0, p1, b0, b1, passes, levels, groups, terms, maps, children, blocks, memory, logs
+):
+    """Run passes p0 .. p1 one after the other, or parts of them; what of a stage belongs to one part may run at once.
+
+    One kernel for all parts, since it is the largest to compile.
 
     Args:
+        parts: PREPARE, BLOCKS, FINISH, added up.
         p0, p1: first pass, and one past the last.
+        b0, b1: blocks of rows that are run, of those that belong to the passes.
         passes, levels, groups, terms, children, blocks: the program [int64; columns as named above].
         maps: index maps [int32].
         memory: factors, messages up, messages down and marginals of the factors, then scratch space [float64].
@@ -464,31 +475,13 @@ def run_passes(p0, p1, passes, levels, groups, terms, maps, children, blocks, me
             passes they sum to the log of the sum over all cells of the product of the factors.
     """
     for p in range(p0, p1):
-        _prepare(passes[p], levels, groups, terms, maps, memory)
-        for b in range(passes[p, P_BLOCK0], passes[p, P_BLOCK1]):
-            _run_block(passes[p], blocks[b], levels, groups, maps, memory)
-        logs[p] = _finish(passes[p], levels, groups, terms, maps, children, blocks, memory)
-
-
-@kernel
-def prepare_passes(p0, p1, passes, levels, groups, terms, maps, memory):  # type: ignore[no-untyped-def]
-    """First part of :func:`run_passes`; passes of one stage may be prepared at once."""
-    for p in range(p0, p1):
-        _prepare(passes[p], levels, groups, terms, maps, memory)
-
-
-@kernel
-def run_blocks(b0, b1, passes, levels, groups, maps, blocks, memory):  # type: ignore[no-untyped-def]
-    """Second part: blocks b0 .. b1, which may run at once."""
-    for b in range(b0, b1):
-        _run_block(passes[blocks[b, B_PASS]], blocks[b], levels, groups, maps, memory)
-
-
-@kernel
-def finish_passes(p0, p1, passes, levels, groups, terms, maps, children, blocks, memory, logs):  # type: ignore[no-untyped-def]
-    """Last part; passes of one stage may be finished at once."""
-    for p in range(p0, p1):
-        logs[p] = _finish(passes[p], levels, groups, terms, maps, children, blocks, memory)
+        if parts & PREPARE:
+            _prepare(passes[p], levels, groups, terms, maps, memory)
+        if parts & BLOCKS:
+            for b in range(max(b0, passes[p, P_BLOCK0]), min(b1, passes[p, P_BLOCK1])):
+                _run_block(passes[p], blocks[b], levels, groups, maps, memory)
+        if parts & FINISH:
+            logs[p] = _finish(passes[p], levels, groups, terms, maps, children, blocks, memory)
 
 
 @kernel
@@ -511,7 +504,8 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
     for f in range(factors.shape[0]):
         begin, n = factors[f, 0], factors[f, 1]
         table = memory[begin : begin + n]
-        table[:] = logs[begin : begin + n]
+        for i in range(n):
+            table[i] = logs[begin + i]
         _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])
         mean = 0.0
         mass = 0.0

@@ -154,7 +154,7 @@ def best_cliques(
         limit: most cells that a clique may have; None to try every heuristic.
     """
     members = list(bits(component))
-    joined = _as_rows([neighbours[v] for v in members], len(sizes))[:, members]
+    joined = np.ascontiguousarray(_as_rows([neighbours[v] for v in members], len(sizes))[:, members])
     logs = np.log(np.array([sizes[v] for v in members], np.float64))
     found = np.empty((len(members), len(members)), np.bool_)
     cells = np.empty(len(members))

@@ -157,26 +157,36 @@ class Propagation:
         count = numba.get_num_threads()
         kernels.clear(self.memory, int(self.offsets[-1]), self._tables)
         if count == 1 or not any(stage.wide for stage in self._stages):
-            kernels.run_passes(0, len(self._logs), *self._program, self.memory, self._logs)
+            self._run_serial(0, len(self._logs))
         else:
             for stage in self._stages:
                 if stage.wide:
                     self._run_wide(stage, count)
                 else:
-                    kernels.run_passes(stage.first, stage.last, *self._program, self.memory, self._logs)
+                    self._run_serial(stage.first, stage.last)
         return float(self._logs.sum())
+
+    def _run_serial(self, first: int, last: int) -> None:
+        blocks = len(self._program[-1])
+        kernels.run_passes(kernels.WHOLE, first, last, 0, blocks, *self._program, self.memory, self._logs)
 
     def _run_wide(self, stage: _Stage, count: int) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(count)
-        passes, levels, groups, terms, maps, _, blocks = self._program
+        passes, blocks = self._program[0], self._program[-1]
         whole = (*self._program, self.memory, self._logs)
-        some = (passes, levels, groups, terms, maps, self.memory)
-        _share(self._pool, count, stage.cells, lambda i, j: kernels.prepare_passes(stage.first + i, stage.first + j, *some))
-        first = passes[stage.first, kernels.P_BLOCK0]
-        rest = (passes, levels, groups, maps, blocks, self.memory)
-        _share(self._pool, count, stage.block_cells, lambda i, j: kernels.run_blocks(first + i, first + j, *rest))
-        _share(self._pool, count, stage.cells, lambda i, j: kernels.finish_passes(stage.first + i, stage.first + j, *whole))
+
+        def passes_of(part: int) -> Callable[[int, int], None]:
+            return lambda i, j: kernels.run_passes(part, stage.first + i, stage.first + j, 0, len(blocks), *whole)
+
+        first = int(passes[stage.first, kernels.P_BLOCK0])
+
+        def some_blocks(i: int, j: int) -> None:
+            kernels.run_passes(kernels.BLOCKS, stage.first, stage.last, first + i, first + j, *whole)
+
+        _share(self._pool, count, stage.cells, passes_of(kernels.PREPARE))
+        _share(self._pool, count, stage.block_cells, some_blocks)
+        _share(self._pool, count, stage.cells, passes_of(kernels.FINISH))
 
     def belief(self, clique: int) -> Array:
         """Probabilities of a clique after :meth:`run` [one axis per attribute of the clique, float64]."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,11 @@ Codes = npt.NDArray[np.uint16]
 
 
 def sample(
-    model: MarkovRandomField, rows: int, rng: np.random.Generator, given: Mapping[int, npt.ArrayLike] | None = None
+    model: MarkovRandomField,
+    rows: int,
+    rng: np.random.Generator,
+    given: Mapping[int, npt.ArrayLike] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Codes:
     """Draw synthetic rows whose clique marginals follow the model's with rounded counts.
 
@@ -39,6 +43,7 @@ def sample(
         rows: number of rows, 1 or more.
         rng: random generator; only for sampling, never for privacy noise.
         given: by attribute, the codes that it may have; the rows then follow the model's exact conditional.
+        progress: told how many cliques are done, and of how many.
 
     Returns:
         Codes [shape=(d, rows), uint16], rows in random order.
@@ -55,7 +60,10 @@ def sample(
         raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw more in chunks.")
     sizes = model.sizes
     codes = np.zeros((len(sizes), rows), np.uint16)
-    for clique, separator, belief in zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True):
+    walk = zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True)
+    for done, (clique, separator, belief) in enumerate(walk):
+        if progress is not None:
+            progress(done, len(model.tree.cliques))
         new = tuple(a for a in clique if a not in separator)
         stride = {a: math.prod(belief.shape[i + 1 :]) for i, a in enumerate(clique)}
         shape = tuple(sizes[a] for a in separator)

@@ -1,70 +1,207 @@
-"""What a plan's sketches will take of a machine, told before any data is touched: public figures alone."""
+"""What a plan will take of everybody's machine, told before any data is touched: public figures alone."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..sketches.parameters import SketchPlan
-from .plan import Plan
+import numpy as np
 
-__all__ = ["Forecast", "forecast"]
+from ..sketches.parameters import CountSketchPlan, SketchPlan
+from .plan import LocalPlan, Plan
 
-# Core seconds, measured on tables of 48 to 300 attributes and 20,000 to 67,000 records (two cores of a shared server): a record
-# under one block of keys; a level that a record draws above where a row stops; a cell of a marginal, and a key of a cell.
+__all__ = ["Forecast", "WholeForecast", "forecast", "measured_cells", "model_cells"]
+
+# Core seconds, measured on whole runs of Adult, the demo and generated tables of 110 and 300 attributes (two cores of a busy
+# server). Start-up: the interpreter, libraries, and kernels from the cache.
+START = 2.5
+SECONDS_PER_READ_VALUE = 0.2e-6
+# Local marginals: exact noise for a cell; the search among a party's pairs for what to measure; a record counted in a pair.
+SECONDS_PER_NOISE = 27e-6
+SECONDS_PER_LOCAL_PAIR = 0.6e-3
+SECONDS_PER_COUNTED = 1.5e-9
+# Scheduled pairs: a record under one block of keys; a level that a record draws above where a row stops; the phantom of a level;
+# a cell of a marginal, and a key of a cell.
 SECONDS_PER_WORD = 7e-9
 SECONDS_PER_EVENT = 15e-9
+SECONDS_PER_PHANTOM = 9e-9
 SECONDS_PER_CELL = 20e-6
 SECONDS_PER_CELL_KEY = 1.1e-9
+# Count sketches: a record's sign in one table; the noise of a number; a product of two numbers; a cell of a pair.
+SECONDS_PER_SIGN = 2.0e-9
+SECONDS_PER_NUMBER = 12e-9
+SECONDS_PER_PRODUCT = 0.15e-9
+SECONDS_PER_COUNTED_CELL = 1e-6
+# Messages: a byte packed and sealed, or opened and unpacked.
+SECONDS_PER_BYTE = 9e-9
+# Models: a cell of the local cliques and of what is measured of them, in the first fit; a cell of the global cliques, in all
+# fits while the graph grows and after; a clique, and a value of a row, in sampling.
+SECONDS_PER_FIT = 0.4
+SECONDS_PER_LOCAL_CELL = 0.2e-6
+SECONDS_PER_MEASURED_CELL = 20e-6
+SECONDS_PER_MODEL_CELL = 1.1e-6
+SECONDS_PER_CLIQUE = 3e-3
+SECONDS_PER_SAMPLED = 40e-9
+# How much of the work runs on several cores; the rest waits for one.
+SHARED = 0.6
 # What Python and the libraries take by themselves.
-PROCESS_BYTES = 300e6
+PROCESS_BYTES = 400e6
+# Copies of a message while it is packed and sealed, or opened.
+COPIES = 4
 # Keys of a block (see ``vertimrf.sketches.encoder``), and how far below the mean a row's lowest level lies.
 BLOCK_KEYS = 1 << 16
 MARGIN = 1.5
+# How full the cliques of a graph are that has grown to its limit, on average (0.28 to 0.52 on the tables above).
+FULL = 0.4
+# Triples that stand for all of a party's.
+SAMPLED_TRIPLES = 2000
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Time and memory of one role's part in the sketches.
+    """What one role's part of a run takes of its machine.
 
     Attributes:
-        seconds: on all of this machine's cores.
-        memory: of the process, bytes; a server's model comes on top, by its cliques.
+        work: core seconds.
+        memory: of the process at its peak, bytes.
     """
 
-    seconds: float
+    work: float
     memory: float
+
+    @property
+    def seconds(self) -> float:
+        """On this machine, were it idle."""
+        return self.work * (1 - SHARED + SHARED / (os.cpu_count() or 1))
 
     def __str__(self) -> str:
         return f"about {max(self.seconds, 1):,.0f} s on {os.cpu_count() or 1} cores and {self.memory / 1e9:.1f} GB"
 
 
-def forecast(plan: Plan) -> tuple[list[Forecast], Forecast] | None:
-    """Forecasts for every party, LocEnc, and for the server, CarEst; None for a plan without scheduled pairs.
+@dataclass(frozen=True)
+class WholeForecast:
+    """A run.
 
-    Within a factor of two on an idle machine of the kind that the figures above were measured on; kernels that still have to be
-    compiled, and noise for the local marginals (about 25 microseconds a cell), come on top.
+    Attributes:
+        parties: for each, from reading its table to its message.
+        server: from messages to the synthetic table.
+        trial: all of them in one process.
+        model_cells: of the global model's cliques.
     """
-    if not isinstance(plan.sketch, SketchPlan):
+
+    parties: tuple[Forecast, ...]
+    server: Forecast
+    trial: Forecast
+    model_cells: float
+
+
+def forecast(plan: Plan) -> WholeForecast | None:
+    """Work and memory of every role; None for the encoders that are there for comparison.
+
+    Mostly within a factor of two of what then happens, on an idle machine of the kind that the figures above were measured on.
+    A second round is left out, and kernels that still have to be compiled come on top.
+    """
+    if not isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
         return None
-    cores = os.cpu_count() or 1
+    records = plan.expected_records
+    d = len(plan.schema.sizes)
+    encoding, estimating = _sketches(plan)
+    parties, local_model = [], 0.0
+    packed = [float(plan.message_size(party)) for party in range(len(plan.local))]
+    held = [_numbers(plan, party) for party in range(len(plan.local))]
+    # Counters have 32 bits until they are cut to codes.
+    wide = 5 if isinstance(plan.sketch, CountSketchPlan) else 1
+    for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
+        sizes = [plan.schema.sizes[a] for a in plan.schema.party_attributes(name)]
+        measured = measured_cells(sizes, local, records)
+        pairs = len(sizes) * (len(sizes) - 1) / 2 if local.score_sigma else 0
+        work = START + records * len(sizes) * SECONDS_PER_READ_VALUE + SECONDS_PER_NOISE * measured
+        work += pairs * (SECONDS_PER_LOCAL_PAIR + records * SECONDS_PER_COUNTED)
+        work += encoding[party] + packed[party] * SECONDS_PER_BYTE
+        local_model += SECONDS_PER_MEASURED_CELL * measured
+        if local.units:
+            local_model += SECONDS_PER_LOCAL_CELL * model_cells(sizes, local.largest_clique)
+        # Codes of attributes and groups, two bytes each; digests, as they are and by value.
+        columns = len(sizes) + len(plan.schedule.of_party(party))
+        memory = PROCESS_BYTES + records * (2 * columns + 32) + max(wide * held[party], held[party] + COPIES * packed[party])
+        parties.append(Forecast(work, memory))
+    cells = model_cells(plan.schema.sizes, plan.tau)
+    working = SECONDS_PER_FIT + local_model + estimating + sum(packed) * SECONDS_PER_BYTE
+    working += SECONDS_PER_MODEL_CELL * cells + SECONDS_PER_CLIQUE * _cliques(plan.schema.sizes, plan.tau)
+    working += SECONDS_PER_SAMPLED * records * d
+    memory = PROCESS_BYTES + sum(held) + max(COPIES * max(packed, default=0.0), 8 * cells) + 4 * records * d
+    # A trial starts once, and keeps the codes of all parties while the server works.
+    together = sum(party.work for party in parties) - START * (len(parties) - 1) + working
+    most = max([memory + records * (2 * d + 32), *(party.memory for party in parties)])
+    return WholeForecast(tuple(parties), Forecast(START + working, memory), Forecast(together, most), cells)
+
+
+def _sketches(plan: Plan) -> tuple[list[float], float]:
+    """Core seconds that each party encodes, and the server estimates."""
     records = plan.expected_records
     work = [0.0] * len(plan.local)
-    levels = [0] * len(plan.local)
     estimating = 0.0
-    for pair in plan.sketch.pairs:
-        for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-            reached = math.log2(max(records / bins / (math.log(pair.keys) + MARGIN), 1))
-            stop = min(max(int(reached), plan.sketch.floor, 1), plan.sketch.ceiling - 1)
-            seconds = SECONDS_PER_WORD * math.ceil(pair.keys / BLOCK_KEYS) + SECONDS_PER_EVENT * pair.keys * 2.0**-stop
-            work[plan.schedule.parties[group]] += records * seconds
-            levels[plan.schedule.parties[group]] += bins * pair.keys
-        estimating += pair.left_bins * pair.right_bins * (SECONDS_PER_CELL + SECONDS_PER_CELL_KEY * pair.keys)
-    parties = []
-    for party, name in enumerate(plan.party_names):
-        columns = len(plan.schema.party_attributes(name)) + len(plan.schedule.of_party(party))
-        # Codes and values of groups, two bytes each; digests, as they are and by value; levels, and packed.
-        memory = PROCESS_BYTES + records * (2 * columns + 32) + 1.5 * levels[party]
-        parties.append(Forecast(work[party] / cores, memory))
-    return parties, Forecast(estimating / cores, PROCESS_BYTES + 1.5 * sum(levels))
+    if isinstance(plan.sketch, SketchPlan):
+        for pair in plan.sketch.pairs:
+            for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
+                reached = math.log2(max(records / bins / (math.log(pair.keys) + MARGIN), 1))
+                stop = min(max(int(reached), plan.sketch.floor, 1), plan.sketch.ceiling - 1)
+                seconds = SECONDS_PER_WORD * math.ceil(pair.keys / BLOCK_KEYS) + SECONDS_PER_EVENT * pair.keys * 2.0**-stop
+                work[plan.schedule.parties[group]] += records * seconds + SECONDS_PER_PHANTOM * bins * pair.keys
+            estimating += pair.left_bins * pair.right_bins * (SECONDS_PER_CELL + SECONDS_PER_CELL_KEY * pair.keys)
+    elif isinstance(plan.sketch, CountSketchPlan):
+        sketch = plan.sketch
+        for party in range(len(plan.local)):
+            groups = plan.schedule.of_party(party)
+            values = sum(sketch.sizes[g] for g in groups)
+            work[party] = SECONDS_PER_SIGN * records * sketch.repetitions * len(groups)
+            work[party] += SECONDS_PER_NUMBER * values * sketch.numbers
+        squares = sum(sketch.sizes) ** 2 / 2
+        estimating = squares * (SECONDS_PER_PRODUCT * sketch.numbers + SECONDS_PER_COUNTED_CELL)
+    return work, estimating
+
+
+def _numbers(plan: Plan, party: int) -> float:
+    """Numbers in a party's tables; a byte each, but for their bits in the message."""
+    if plan.sketch is None:
+        return 0.0
+    return float(sum(values * keys for values, keys in plan.sketch.shapes(plan.schedule.of_party(party), 0)))
+
+
+def _together(sizes: Sequence[int], limit: float) -> float:
+    """Attributes of a clique of ``limit`` cells, on average."""
+    return min(max(math.log(limit) / max(float(np.mean(np.log(sizes))), 0.1), 1.0), float(len(sizes)))
+
+
+def _cliques(sizes: Sequence[int], limit: float) -> float:
+    """Cliques of a graph grown to its limit: each has one attribute that those before it lack."""
+    return len(sizes) - _together(sizes, limit) + 1
+
+
+def model_cells(sizes: Sequence[int], limit: float) -> float:
+    """Cells of all cliques of a graph of these attributes that has grown to its limit."""
+    everything = math.prod(map(float, sizes))
+    return everything if everything <= limit else max(FULL * limit * _cliques(sizes, limit), float(max(sizes)))
+
+
+def measured_cells(sizes: Sequence[int], local: LocalPlan, records: float) -> float:
+    """Cells of the marginals that a party will measure, nearly: see ``choose_marginals`` in ``vertimrf.party.local_model``."""
+    d = len(sizes)
+    alone = float(sum(sizes))
+    if not local.units or d < 2:
+        return alone
+    k, cliques = max(_together(sizes, local.largest_clique), 2.0), _cliques(sizes, local.largest_clique)
+    in_cliques = min(k * (k - 1) / 2 + max(cliques - 1, 0) * (k - 1), d * (d - 1) / 2)
+    order = np.array(sizes, np.float64)
+    pairs = ((order.sum() ** 2 - np.square(order).sum()) / (d * (d - 1))) * in_cliques
+    triples = min(k * (k - 1) * (k - 2) / 6 + max(cliques - 1, 0) * (k - 1) * (k - 2) / 2, local.units - in_cliques)
+    if d < 3 or triples < 1:
+        return float(alone + pairs)
+    # Smallest first, as far as an average count stands above the noise of what units there are to share.
+    rng = np.random.default_rng(0)
+    cells = np.sort(np.prod(order[[rng.choice(d, 3, replace=False) for _ in range(SAMPLED_TRIPLES)]], axis=1))
+    chosen = np.interp(np.linspace(0, 1, int(triples)), np.linspace(0, 1, SAMPLED_TRIPLES), cells)
+    error = local.unit_sigma * np.sqrt((in_cliques + np.arange(1, len(chosen) + 1)) / local.units)
+    return float(alone + pairs + chosen[records / chosen >= error].sum())

@@ -34,9 +34,9 @@ class SystemNoise:
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """See :class:`Noise`; OpenDP's ``make_gaussian`` on integers samples the discrete Gaussian."""
-        dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
-        measure = space >> dp.m.then_gaussian(scale=float(sigma))
+        measurements, domains, metrics = _opendp()
+        space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l2_distance(T="i64")
+        measure = space >> measurements.then_gaussian(scale=float(sigma))
         flat = np.asarray(values, np.int64).ravel()
         return np.array(measure(flat.tolist()), np.int64).reshape(np.shape(values))
 
@@ -45,9 +45,9 @@ class SystemNoise:
 
         No plan has it; it protects the one count that a plan may be made from. (OpenDP's ``make_laplace`` on integers.)
         """
-        dp = _opendp()
-        space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
-        return int((space >> dp.m.then_laplace(scale=float(scale)))(value))
+        measurements, domains, metrics = _opendp()
+        space = domains.atom_domain(T="i64"), metrics.absolute_distance(T="i64")
+        return int((space >> measurements.then_laplace(scale=float(scale)))(value))
 
     def random_bytes(self, count: int) -> bytes:
         """See :class:`Noise`."""
@@ -76,9 +76,9 @@ class FixedNoise:
         return self._rng.bytes(count)
 
 
-def _opendp() -> Any:
-    """OpenDP with the features this module uses; loaded on first use because it takes a while."""
-    import opendp.prelude as dp
+def _opendp() -> tuple[Any, Any, Any]:
+    """OpenDP's measurements, domains and metrics; loaded on first use, and without its prelude, which loads scikit-learn."""
+    from opendp import domains, measurements, metrics, mod
 
-    dp.enable_features("contrib")
-    return dp
+    mod.enable_features("contrib")
+    return measurements, domains, metrics

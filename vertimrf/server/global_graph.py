@@ -18,6 +18,7 @@ from ..model.junction_tree import JunctionTree, junction_tree
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..plan.plan import Plan
+from ..progress import Progress, Silent, towards
 
 __all__ = ["GlobalGraph", "combine_graphs"]
 
@@ -70,7 +71,7 @@ class GlobalGraph:
 
 
 def combine_graphs(
-    plan: Plan, local: Sequence[Measurement], crossing: Sequence[Measurement], total: float
+    plan: Plan, local: Sequence[Measurement], crossing: Sequence[Measurement], total: float, progress: Progress | None = None
 ) -> GlobalGraph:
     """The global graph: the worst-fitted marginals enter while the largest clique stays within tau.
 
@@ -84,6 +85,7 @@ def combine_graphs(
         local: the parties' own marginals.
         crossing: measurements that span parties.
         total: record count.
+        progress: told of how far the graph has grown.
 
     Returns:
         The graph, and where the fit may start.
@@ -105,7 +107,7 @@ def combine_graphs(
         if many:
             larger = [m for m in larger if len(m.attributes) == 2]
         batch = max(int(ADDED_PER_ATTRIBUTE * len(sizes)), 1) * (LARGER_STEPS if many else 1)
-        tree, start = _grown(plan, one_way, larger, independent, batch)
+        tree, start = _grown(plan, one_way, larger, independent, batch, progress or Silent())
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     warnings = []
     if not kept:
@@ -122,6 +124,7 @@ def _grown(
     larger: Sequence[Measurement],
     independent: MarkovRandomField,
     batch: int,
+    progress: Progress,
 ) -> tuple[JunctionTree, MarkovRandomField]:
     """A graph grown to tau, a few marginals at a time, and the last model on the way."""
     budget = CliqueBudget(plan.schema.sizes, plan.tau)
@@ -129,11 +132,14 @@ def _grown(
     fitted = independent
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}
+    # A clique of tau cells holds so many attributes, and every attribute is joined to about all others of one.
+    together = math.log(plan.tau) / max(float(np.mean(np.log(plan.schema.sizes))), 0.1)
 
     def order() -> list[int]:
         return sorted((i for i in waiting if scores[i] > 0), key=lambda i: (-scores[i], i))
 
     while True:
+        progress.advance(*towards(len(budget.edges), max(len(plan.schema.sizes) * (together - 1), 1.0)))
         added = refused = 0
         for i in order():
             if added == batch:

@@ -22,6 +22,7 @@ from ..options import RunOptions
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from ..privacy.ledger import Ledger
+from ..progress import fitting
 from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .cross_party import cross_party_marginals, reduced_marginals, scheduled_marginals
 from .global_graph import combine_graphs
@@ -141,7 +142,7 @@ class Server:
             with clock("InitMRF"):
                 local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
                 total = estimate_total(plan, ordered)
-                initial = fit(plan.schema.sizes, local, total)
+                initial = fit(plan.schema.sizes, local, total, progress=fitting(self._options.progress))
             self._options.progress.step("cross-party marginals")
             with clock("CarEst"):
                 crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
@@ -200,7 +201,7 @@ class Server:
                 )  # fmt: skip
         options.progress.step("global graph")
         with clock("GraphCom"):
-            graph = combine_graphs(plan, first.local, crossing, first.total)
+            graph = combine_graphs(plan, first.local, crossing, first.total, options.progress)
 
         options.progress.step("global model")
         with clock("OptMRF"):
@@ -208,12 +209,13 @@ class Server:
             used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
             fitted = first.initial
             if graph.kept:
-                fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start)
+                told = fitting(options.progress)
+                fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, progress=told)
 
         options.progress.step("sampling")
         with clock("sampling"):
             rows = max(round(first.total), 1) if options.rows is None else options.rows
-            codes = sample(fitted, rows, np.random.default_rng(options.seed))
+            codes = sample(fitted, rows, np.random.default_rng(options.seed), progress=options.progress.advance)
 
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):

@@ -72,7 +72,8 @@ class CountSketchEncoder:
         if len(secret) != 32:
             raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
         key = hashlib.blake2b(secret, digest_size=16, person=b"vertimrf count").digest()
-        self._key = tuple(np.frombuffer(key, "<u8").astype(np.uint64))
+        first, second = np.frombuffer(key, "<u8").astype(np.uint64)
+        self._key = first, second
         identity = repr((COUNTING_VERSION, asdict(plan), tuple(groups))).encode()
         self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
         self._plan = plan
@@ -99,7 +100,7 @@ class CountSketchEncoder:
         self._count(digests.size)
         if digests.size and self._state.size:
             log_buckets = self._plan.buckets.bit_length() - 1
-            add_records(*self._key, digests, codes, self._first_row[:-1], log_buckets, np.int32(1), self._state)
+            add_records(*self._key, digests, codes, self._first_row[:-1], log_buckets, 1, self._state)
 
     def merge(self, other: CountSketchEncoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.

@@ -70,7 +70,8 @@ class Encoder:
         if len(secret) != 32:
             raise PrivacyError(f"The sketches' secret must be 32 bytes, not {len(secret)}; see vertimrf.secret.derive.")
         key = hashlib.blake2b(secret, digest_size=16, person=self._purpose).digest()
-        self._key = tuple(np.frombuffer(key, "<u8").astype(np.uint64))
+        first, second = np.frombuffer(key, "<u8").astype(np.uint64)
+        self._key = first, second
         identity = repr((ENCODING_VERSION, self._purpose, asdict(plan), tuple(attributes))).encode()
         self._identity = hashlib.blake2b(identity, digest_size=16, key=secret).digest()
         self._plan = plan
@@ -292,7 +293,7 @@ class SketchEncoder(Encoder):
             last = min(first + together, d)
             grouped = np.empty((last - first, n), np.uint64)
             for column in range(first, last):
-                starts = group_by_value(digests, codes[column], self._sizes[column], workers, grouped[column - first])
+                starts = group_by_value(digests, codes[column], self._sizes[column], grouped[column - first])
                 values = slice(self._first_value[column], self._first_value[column + 1])
                 begins[values] = starts[:-1] + (column - first) * n
                 ends[values] = starts[1:] + (column - first) * n

@@ -167,10 +167,7 @@ def predicted_errors(
         PlanError: no keys, or sizes or errors that are negative.
     """
     left, right = np.asarray(left_sizes, np.float64), np.asarray(right_sizes, np.float64)
-    sigmas = [np.broadcast_to(np.asarray(s, np.float64), x.shape).copy() for s, x in ((left_sigma, left), (right_sigma, right))]
-    if keys < 1 or any(x.size and not x.min() >= 0 for x in (left, right, *sigmas)):
+    one, other = (np.broadcast_to(np.asarray(s, float), x.shape).copy() for s, x in ((left_sigma, left), (right_sigma, right)))
+    if keys < 1 or any(x.size and not x.min() >= 0 for x in (left, right, one, other)):
         raise PlanError("Predicted errors need at least 1 key, and set sizes and errors of at least 0.")
-    out: npt.NDArray[np.float64] = expected_errors(
-        left, right, *sigmas, float(total), float(keys), float(plan.phantoms), level_log_cdf(plan)
-    )
-    return out
+    return expected_errors(left, right, one, other, total, keys, plan.phantoms, level_log_cdf(plan))

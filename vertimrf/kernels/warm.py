@@ -1,0 +1,195 @@
+"""Compiling kernels before they are wanted: those a role needs, in processes of their own, into the cache on disk.
+
+A kernel is compiled on first use; a first run would wait for one after the other, on one core, for Numba compiles under a lock.
+Here they are listed with the types that the package calls them with, so that processes can share them out, each filling the
+cache. A cache file is written whole or not at all, and what two processes compile at once is the same.
+
+Types: one letter for what a number is, and how many axes an array has, all C-contiguous.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numba import boolean, float64, int16, int32, int64, uint8, uint16, uint32, uint64
+
+from . import (
+    carry,
+    contingency,
+    count_sketch,
+    digest,
+    eliminate,
+    geometric,
+    intersections,
+    phantoms,
+    propagation,
+    proximal_step,
+    sample,
+)
+
+__all__ = ["JOBS", "PARTY", "SERVER", "Job", "compile_missing", "missing", "warmup"]
+
+PARTY, SERVER = "party", "server"
+# Encoders, by the names that plans give them: what their kernels do, party and server both need.
+PAIRS, COUNTS = "scheduled-pairs", "count-sketch"
+
+F1, F2 = float64[::1], float64[:, ::1]
+I1, I2 = int64[::1], int64[:, ::1]
+B1, B2 = uint8[::1], uint8[:, ::1]
+H1, H2 = uint16[::1], uint16[:, ::1]
+W1, U1 = uint32[::1], uint64[::1]
+M1, M3, M4 = int32[::1], int32[:, :, ::1], int32[:, :, :, ::1]
+KEY = (uint64, uint64)
+RANGE = (int64, int64)
+
+
+class Job(NamedTuple):
+    """Kernels that one process compiles, since they call the same ones.
+
+    Attributes:
+        name: for people.
+        wanted: roles, or encoders, that need them.
+        kernels: each with the types of its arguments.
+    """
+
+    name: str
+    wanted: Collection[str]
+    kernels: tuple[tuple[Any, tuple[Any, ...]], ...]
+
+
+# The longest to compile come first.
+JOBS = (
+    Job(
+        "belief propagation",
+        {SERVER},
+        ((propagation.run_passes, (int64, *RANGE, *RANGE, I2, I2, I2, I2, M1, I2, I2, F1, F1)),),
+    ),
+    Job(
+        "scheduled pairs",
+        {PAIRS},
+        (
+            (geometric._encode_tasks, (*KEY, U1, I2, F1, F1, B1, B1)),
+            (geometric._count, (H1, *RANGE, int64)),
+            (geometric._place, (U1, H1, *RANGE, I1, U1)),
+            (phantoms.raise_by_phantoms, (B1, B1, B1, I1)),
+            (phantoms.raise_unsettled, (B1, B1, I1, U1, U1, int64)),
+        ),
+    ),
+    Job(
+        "estimates from scheduled pairs",
+        {PAIRS},
+        (
+            (intersections._solve, (M4, F1, F1, F1, F1, float64, float64, F1, *RANGE, F2, F2)),
+            (intersections._count_levels, (B2, B2, int64, int64, *RANGE, int32[:, ::1])),
+            (intersections._expect, (F1, F1, F1, F1, float64, float64, float64, F1, *RANGE, F2)),
+        ),
+    ),
+    Job(
+        "count sketches",
+        {COUNTS},
+        (
+            (count_sketch._add_words, (*KEY, *RANGE, U1, H2, I1, int64, int32, M3)),
+            (count_sketch.add_noise, (M1, H1, int16[::1], I1)),
+            (count_sketch.settle_noise, (M1, H1, I1, uint64[:, ::1], H1, U1, U1, int64)),
+            (count_sketch.quantise, (M3, F1, int64, uint8[:, :])),
+            (count_sketch.add_products, (B2, int64, *RANGE, F2)),
+        ),
+    ),
+    Job(
+        "fits",
+        {SERVER},
+        (
+            (propagation.potentials, (F1, F1, F1, I2, I2, M1, F1)),
+            (propagation.absorb, (F1, F1, I2, I2, M1)),
+            (propagation.expected_counts, (I2, I2, M1, F1, int64, float64, F1)),
+            (propagation.clear, (F1, *RANGE)),
+            (proximal_step.direction, (F1, F1, F2, F2, I1)),
+            (proximal_step.dot, (F1, F1)),
+            (proximal_step.regularised, (F1, F1, F1, F1)),
+            (proximal_step.root_mean_square, (F1, F1)),
+        ),
+    ),
+    Job(
+        "marginals and samples",
+        {SERVER},
+        (
+            (carry.multiply_onto, (F1, I1, I1, F1)),
+            (carry.sum_onto, (F1, I1, I1, F1)),
+            (carry.carry, (F2, int64, I1, I1, F2, F1, F2, int64, int64)),
+            (carry.collect, (F2, int64, F2, F2)),
+            (sample.group_rows, (H2, I1, I1, int64)),
+            (sample.share_out, (F1, I1, I1, int64, I1, uint64)),
+            (sample.assign, (H2, W1, W1, I1, I1)),
+        ),
+    ),
+    Job(
+        "tables",
+        {PARTY},
+        (
+            (digest._strings, (I1, B1, *RANGE, U1)),
+            (digest._integers, (U1, boolean, *RANGE, U1)),
+            (contingency._count_records, (H2, I1, I1, int64, *RANGE)),
+        ),
+    ),
+    Job("junction trees", {PARTY, SERVER}, ((eliminate.eliminate, (boolean[:, ::1], F1, int64, boolean[:, ::1], F1)),)),
+    Job(
+        "ids in NumPy arrays",
+        (),
+        ((digest._fixed_bytes, (B1, int64, *RANGE, U1)), (digest._fixed_points, (uint32[:, ::1], *RANGE, U1))),
+    ),
+)
+
+
+def warmup(jobs: Iterable[Job] = JOBS) -> None:
+    """Compile everything that the package's own kernels are called with, or load it from the cache."""
+    for job in jobs:
+        for function, types in job.kernels:
+            function.compile(types)
+
+
+def missing(wanted: Collection[str] | None = None) -> list[Job]:
+    """Jobs that the cache does not have, of those that these roles and encoders need; all jobs when None.
+
+    None are missing where there is no cache to fill. A cache of another version of Numba, or of another processor, counts as
+    one that has them, and is filled on first use.
+    """
+    return [
+        job
+        for job in JOBS
+        if (wanted is None or any(need in job.wanted for need in wanted)) and not all(_cached(k) for k, _ in job.kernels)
+    ]
+
+
+def compile_missing(jobs: Collection[Job], advance: Callable[[int, int], None] = lambda done, of: None) -> None:
+    """Compile jobs in as many processes as there are cores, and wait for them; told how many are done.
+
+    Processes are spawned: a script that calls this must be importable (``if __name__ == "__main__"``).
+    """
+    workers = min(len(jobs), os.cpu_count() or 1)
+    if not workers:
+        return
+    numbers = [JOBS.index(job) for job in jobs]
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        for done, future in enumerate(as_completed([pool.submit(_compile, number) for number in numbers]), 1):
+            future.result()
+            advance(done, len(jobs))
+
+
+def _compile(number: int) -> None:
+    warmup([JOBS[number]])
+
+
+def _cached(function: Any) -> bool:
+    """Whether a kernel has an index in the cache that is newer than its source, or there is no cache."""
+    folder = function.stats.cache_path
+    if folder is None:
+        return True
+    code = function.py_func.__code__
+    source = Path(code.co_filename)
+    indices = Path(folder).glob(f"{source.stem}.{function.py_func.__qualname__}-{code.co_firstlineno}.py*.nbi")
+    return any(index.stat().st_mtime >= source.stat().st_mtime for index in indices)

@@ -85,7 +85,7 @@ def all_pairs() -> Action:
         CountedGroup(rng.integers(0, 16, (u, ADULT.numbers)).astype(np.uint8), *[np.full(u, 45_222 / u)] * 2, np.zeros(u))
         for u in ADULT.sizes
     ]
-    return lambda: estimate_cells(ADULT, groups)
+    return lambda: estimate_cells(ADULT, groups, 45_222)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def combine_graphs(
     larger = [
         m for m in (*local, *crossing) if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau
     ]
+    larger = _best_measured(larger)
     budget = CliqueBudget(sizes, plan.tau)
     if budget.try_clique({a for m in larger for a in m.attributes}):
         tree, start = budget.tree(), None
@@ -107,6 +108,16 @@ def combine_graphs(
             "synthesised as independent; raise tau or epsilon."
         )
     return GlobalGraph(kept, tree, start, tuple(warnings))
+
+
+def _best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """One measurement of each marginal, that of least noise: count sketches also have pairs that a party measured."""
+    best: dict[tuple[int, ...], tuple[float, Measurement]] = {}
+    for m in measurements:
+        noise = float(np.broadcast_to(m.sigma, m.counts.shape).sum())
+        if m.attributes not in best or noise < best[m.attributes][0]:
+            best[m.attributes] = noise, m
+    return [m for _, m in best.values()]
 
 
 def _grown(

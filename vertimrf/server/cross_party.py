@@ -22,11 +22,13 @@ from ..published.consistency import enforce
 from ..published.randomised_response import count_marginal
 from ..published.reduction import hisrec, unisam
 from ..published.shared_keys_estimate import published_estimates
-from ..sketches.count_intersections import CountedGroup, estimate_cells, predicted_cell_errors
+from ..sketches.count_intersections import Cells, CountedGroup, estimate_cells, predicted_cell_errors
 from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_errors
 from ..sketches.parameters import CountSketchPlan, ResponsePlan, SharedKeyPlan, SketchPlan
 
 __all__ = [
+    "CrossParty",
+    "Match",
     "Prediction",
     "cell_variance",
     "cross_party_marginals",
@@ -39,9 +41,36 @@ Floats = npt.NDArray[np.float64]
 BinMaps = tuple[npt.NDArray[np.int64], ...]
 
 
+@dataclass(frozen=True)
+class Match:
+    """How many records two parties have in common, as sketches tell.
+
+    Attributes:
+        parties: their positions in the plan.
+        records: estimate; ``error``: its standard error.
+    """
+
+    parties: tuple[int, int]
+    records: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class CrossParty:
+    """What messages tell across parties.
+
+    Attributes:
+        measurements: of marginals.
+        matches: one for every two parties, where the encoder can tell.
+    """
+
+    measurements: tuple[Measurement, ...]
+    matches: tuple[Match, ...] = ()
+
+
 def cross_party_marginals(
     plan: Plan, messages: Sequence[Message], initial: MarkovRandomField, total: float, options: RunOptions | None = None
-) -> list[Measurement]:
+) -> CrossParty:
     """Measurements of marginals that span parties: all that the plan schedules; of count sketches all pairs of groups, the
     parties' own included; of shared keys and randomised responses all cross-party pairs, and the parties' own where they
     publish no local model.
@@ -62,10 +91,11 @@ def cross_party_marginals(
     bins = [maps[group] for group in range(len(order))]
     match plan.sketch:
         case None:
-            return []
+            return CrossParty(())
         case SketchPlan():
             tables = [message.sketches for message in messages]
-            return scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options)
+            found = scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options)
+            return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
         case CountSketchPlan():
             return _counted_marginals(plan, plan.sketch, bins, messages, initial, total)
     # Here every attribute is a group of its own, in schema order.
@@ -76,9 +106,9 @@ def cross_party_marginals(
     cuts = [own[0] for own in bins]
     match plan.sketch:
         case SharedKeyPlan():
-            return published_estimates(plan.sketch, order, cuts, levels, wanted, total)
+            return CrossParty(tuple(published_estimates(plan.sketch, order, cuts, levels, wanted, total)))
         case ResponsePlan():
-            return _responses(plan.sketch, levels, cuts, wanted)
+            return CrossParty(tuple(_responses(plan.sketch, levels, cuts, wanted)))
     raise PlanError(f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan.")
 
 
@@ -121,6 +151,36 @@ def scheduled_marginals(
     return out
 
 
+def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tuple[Match, ...]:
+    """Records in common from scheduled pairs: a marginal's cells sum to them, and every one has keys of its own."""
+    by_parties: dict[tuple[int, int], list[Measurement]] = {}
+    for m in measurements:
+        one, other = sorted({schema.party_of(a) for a in m.attributes})
+        by_parties.setdefault((one, other), []).append(m)
+    out = []
+    for parties, measured in by_parties.items():
+        precision = [1 / np.square(np.broadcast_to(m.sigma, m.counts.shape)).sum() for m in measured]
+        records = float(np.average([m.counts.sum() for m in measured], weights=precision))
+        out.append(Match(parties, records, 1 / math.sqrt(sum(precision))))
+    return tuple(out)
+
+
+def _counted_matches(plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float) -> tuple[Match, ...]:
+    """Records in common from count sketches: the covariance of two parties' sums over all records."""
+    owner = np.array(plan.schedule.parties)
+    out = []
+    for parties in itertools.combinations(range(len(plan.party_names)), 2):
+        held = [np.where(owner == party, 1 / cells.noise, 0.0) for party in parties]
+        if not all(each.any() for each in held):
+            continue
+        # Every group of a party has the same sum; the best average of them has this variance.
+        left, right = (each / each.sum() for each in held)
+        spread = math.prod(total + 1 / each.sum() for each in held)
+        records = float(left @ cells.common @ right)
+        out.append(Match(parties, records, math.sqrt((spread + total**2) / sketch.numbers)))
+    return tuple(out)
+
+
 def _counted_marginals(
     plan: Plan,
     sketch: CountSketchPlan,
@@ -128,7 +188,7 @@ def _counted_marginals(
     messages: Sequence[Message],
     initial: MarkovRandomField,
     total: float,
-) -> list[Measurement]:
+) -> CrossParty:
     """CarEst of count sketches: a measurement for every two groups."""
     groups, parties = plan.groups, plan.schedule.parties
     waiting = [iter(message.sketches) for message in messages]
@@ -142,7 +202,7 @@ def _counted_marginals(
         )
         for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True)
     ]
-    cells = estimate_cells(sketch, counted)
+    cells = estimate_cells(sketch, counted, total)
     first = np.cumsum([0, *(group.size for group in groups)])
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
@@ -156,7 +216,7 @@ def _counted_marginals(
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches"))
-    return out
+    return CrossParty(tuple(out), _counted_matches(plan, sketch, cells, total))
 
 
 def reduced_marginals(
@@ -202,13 +262,14 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
     n = float(plan.expected_records)
     out = []
     if isinstance(plan.sketch, CountSketchPlan):
+        sizes = [group.size for group in plan.groups]
+        errors = predicted_cell_errors(plan.sketch, [np.full(size, n / size) for size in sizes], n)
+        first = np.cumsum([0, *sizes])
         for i, j in itertools.combinations(range(len(plan.groups)), 2):
             if plan.schedule.parties[i] != plan.schedule.parties[j]:
-                left, right = plan.groups[i], plan.groups[j]
-                cells = left.size * right.size
-                sides = np.array([n / left.size]), np.array([n / right.size])
-                error = predicted_cell_errors(plan.sketch, *sides, np.array([[n / cells]]))
-                out.append(Prediction((left.attributes, right.attributes), cells, n / cells, float(error[0, 0])))
+                cells = sizes[i] * sizes[j]
+                attributes = plan.groups[i].attributes, plan.groups[j].attributes
+                out.append(Prediction(attributes, cells, n / cells, float(errors[first[i], first[j]])))
     if not isinstance(plan.sketch, SketchPlan):
         return out
     for pair in plan.sketch.pairs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,7 @@ from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from ..sketches.parameters import CountSketchPlan, SketchPlan
-from .cross_party import cross_party_marginals, reduced_marginals, scheduled_marginals
+from .cross_party import Match, cross_party_marginals, reduced_marginals, scheduled_marginals
 from .global_graph import combine_graphs
 from .second_round import plan_second_round
 
@@ -146,9 +144,9 @@ class Server:
             self._options.progress.step("cross-party marginals")
             with clock("CarEst"):
                 crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
-                warnings = check_matches(plan, crossing, total) if isinstance(plan.sketch, SketchPlan | CountSketchPlan) else ()
+                warnings = check_matches(plan.party_names, crossing.matches, total)
         return FirstRound(
-            plan.digest(), tuple(ordered), tuple(local), tuple(crossing), initial, total, warnings, clock.seconds
+            plan.digest(), tuple(ordered), tuple(local), crossing.measurements, initial, total, warnings, clock.seconds
         )
 
     def follow_up(self, first: FirstRound) -> FollowUp:
@@ -265,34 +263,24 @@ def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measur
     return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
 
 
-def check_matches(plan: Plan, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
-    """Warn of parties whose records match only in part: the cells of what sketches estimate sum to the records that two
-    parties have in common.
+def check_matches(names: Sequence[str], matches: Sequence[Match], total: float) -> tuple[str, ...]:
+    """Warn of parties whose records match only in part.
 
     Args:
-        plan: the agreed plan.
-        crossing: unbiased estimates of scheduled pairs, each under keys of its own, or of count sketches' pairs.
+        names: the parties.
+        matches: how many records two parties have in common.
         total: record count.
 
     Raises:
         MessageError: fewer than half match.
     """
     warnings = []
-    by_parties: dict[tuple[int, ...], list[Measurement]] = {}
-    for m in crossing:
-        by_parties.setdefault(tuple(sorted({plan.schema.party_of(a) for a in m.attributes})), []).append(m)
-    for parties, measured in by_parties.items():
-        if len(parties) < 2:
+    for match in matches:
+        if match.records + MISMATCH_ERRORS * match.error > MOSTLY * total:
             continue
-        precision = [1 / np.square(np.broadcast_to(m.sigma, m.counts.shape)).sum() for m in measured]
-        matched = float(np.average([m.counts.sum() for m in measured], weights=precision))
-        # Count sketches of all pairs are under the same keys: together they know little more than one of them.
-        known = sum(precision) if isinstance(plan.sketch, SketchPlan) else max(precision)
-        if matched + MISMATCH_ERRORS / math.sqrt(known) > MOSTLY * total:
-            continue
-        names = " and ".join(plan.party_names[p] for p in parties)
-        found = f"Sketches match {max(matched, 0):,.0f} of {total:,.0f} records between {names}"
-        if matched < 0.5 * total:
+        between = " and ".join(names[p] for p in match.parties)
+        found = f"Sketches match {max(match.records, 0):,.0f} of {total:,.0f} records between {between}"
+        if match.records < 0.5 * total:
             raise MessageError(
                 f"{found}: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
                 "record ids are written differently or are of other people."

@@ -9,10 +9,12 @@ Types: one letter for what a number is, and how many axes an array has, all C-co
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,13 +170,17 @@ def missing(wanted: Collection[str] | None = None) -> list[Job]:
 def compile_missing(jobs: Collection[Job], advance: Callable[[int, int], None] = lambda done, of: None) -> None:
     """Compile jobs in as many processes as there are cores, and wait for them; told how many are done.
 
-    Processes are spawned: a script that calls this must be importable (``if __name__ == "__main__"``).
+    Processes are spawned: a script that calls this must be importable (``if __name__ == "__main__"``). Should one of them be
+    killed, the rest is compiled on first use.
     """
     workers = min(len(jobs), os.cpu_count() or 1)
     if not workers:
         return
     numbers = [JOBS.index(job) for job in jobs]
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+    with (
+        contextlib.suppress(BrokenProcessPool),
+        ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool,
+    ):
         for done, future in enumerate(as_completed([pool.submit(_compile, number) for number in numbers]), 1):
             future.result()
             advance(done, len(jobs))
@@ -186,7 +192,8 @@ def _compile(number: int) -> None:
 
 def _cached(function: Any) -> bool:
     """Whether a kernel has an index in the cache that is newer than its source, or there is no cache."""
-    folder = function.stats.cache_path
+    # With NUMBA_DISABLE_JIT kernels are plain functions.
+    folder = function.stats.cache_path if hasattr(function, "stats") else None
     if folder is None:
         return True
     code = function.py_func.__code__

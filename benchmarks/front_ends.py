@@ -73,7 +73,7 @@ class Scale:
     seeds: int
 
 
-FULL, QUICK = Scale(degree=3, rounds=30, seeds=5), Scale(degree=2, rounds=5, seeds=2)
+FULL, QUICK = Scale(degree=3, rounds=30, seeds=5), Scale(degree=2, rounds=10, seeds=4)
 
 
 class Mbi:
@@ -389,8 +389,9 @@ def central(data: Dataset, scale: Scale, real: bool) -> list[Verdict]:
     return show(
         [
             at_most(name, mean, 0.0405) if real else Verdict(name, mean),
-            at_most("Synthesizer: fit and sample, warm, s (median)", float(np.median(seconds)), 10),
-            Verdict("Synthesizer: the same, processor time of all threads, s", float(np.median(computing))),
+            Verdict("Synthesizer: fit and sample, warm, s (median)", float(np.median(seconds))),
+            # On a machine that does nothing else the wall time is no more than this; others' load does not enter.
+            at_most("Synthesizer: the same, processor time of all threads, s (median)", float(np.median(computing)), 10),
         ]
     )
 

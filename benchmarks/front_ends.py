@@ -192,8 +192,7 @@ class Mechanism:
     def run(self) -> Outcome:
         start = time.perf_counter()
         self.steps()
-        made = self.model.synthetic_data(self.data.records).to_dict()
-        codes = np.stack([np.asarray(made[a]) for a in self.data.names]).astype(np.uint16)
+        codes = rows_of(self.model, self.data)
         return Outcome(self.selected, self.measurements, self.model, codes, time.perf_counter() - start, self.estimating)
 
     def steps(self) -> None:
@@ -254,6 +253,12 @@ class AIM(Mechanism):
         sets = [*(m.clique for m in self.measurements), clique]
         edges = {tuple(sorted((place[a], place[b]))) for own in sets for a, b in itertools.combinations(own, 2)}
         return junction_tree(self.data.sizes, edges).cells
+
+
+def rows_of(model: Any, data: Dataset) -> np.ndarray:
+    """Synthetic rows, as many as there are records [shape=(d, n), uint16]."""
+    made = model.synthetic_data(data.records).to_dict()
+    return np.stack([np.asarray(made[a]) for a in data.names]).astype(np.uint16)
 
 
 def loss_of(model: Any, measurements: Sequence[Any]) -> float:
@@ -357,10 +362,7 @@ def under_opendp(data: Dataset, scale: Scale) -> list[Verdict]:
     theirs = tables["mbi's"].model
     measured = tables["mbi's"].marginals.flatten()
     ours = estimator(theirs.domain, measured)
-    rows = [
-        np.stack([np.asarray(m.synthetic_data(data.records).to_dict()[a]) for a in data.names]).astype(np.uint16)
-        for m in (ours, theirs)
-    ]
+    rows = [rows_of(model, data) for model in (ours, theirs)]
     return lines + show(
         [
             at_most(f"{name}, time of a fit and its round, share of mbi's", per_fit["ours"] / per_fit["mbi's"], 1 / 8),

@@ -300,8 +300,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the second party's one-way marginals have half the noise",
         "party/party.py",
-        "plan.local[self._index], self._noise, self._options.progress)",
-        "plan.local[0], self._noise, self._options.progress)",
+        "plan.local[self._index], self._noise, self._options.progress,",
+        "plan.local[0], self._noise, self._options.progress,",
         ("test_leaks.py",),
     ),
     Mutation(

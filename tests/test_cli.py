@@ -589,7 +589,7 @@ def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     real = ("--real", folder / "left.csv", folder / "right.parquet")
     result = run("evaluate", *real, "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml")
     assert result.exit_code == 0
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["3-way", "4-way"]
+    assert [line.split()[0] for line in result.stdout.splitlines() if "-way" in line] == ["3-way", "4-way"]
     assert "These figures: NOT PRIVATE: exact statistics of the real tables, do not publish." in result.stderr
     assert "The synthetic table: Private (add or remove one record)" in result.stderr
     assert "across parties" in result.output

@@ -30,7 +30,7 @@ def peer(version: int) -> None:
 
 
 def test_a_deployment_in_python(capsys: pytest.CaptureFixture[str]) -> None:
-    result = importlib.import_module("roles").main()
+    result = importlib.import_module("every_role").main()
     assert result.ledger.standing.private
     assert result.warnings == ()
     rows = result.table.to_pandas()

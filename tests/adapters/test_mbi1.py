@@ -14,15 +14,7 @@ from vertimrf.adapters.mbi1 import Model, estimate  # noqa: E402
 DOMAIN = mbi.Domain(["a", "b", "c", "d"], [3, 4, 2, 3])
 TOTAL = 5000.0
 
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    import jax
-
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 @pytest.fixture

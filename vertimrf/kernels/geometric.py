@@ -273,7 +273,6 @@ def encode_rows(
         minima: a lower bound of each row's levels [shape=(t,), uint8], updated.
     """
 
-
     def encode(first: int, last: int) -> None:
         begin, end = shares[first], shares[last]
         _encode_tasks(k0, k1, digests, tasks[begin:end], start, per_length, state, minima[begin:end])

@@ -265,7 +265,10 @@ def test_bad_parameters_are_one_sentence(bad):
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_to_respond_with_is_refused():
-    schema = schema_of(one={"a": 1}, two={"x": 1})
-    with pytest.raises(PlanError, match="at least 2 values"):
-        make_plan(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr")
+def test_attributes_of_one_value_have_no_responses():
+    schema = schema_of(one={"a": 1, "b": 3}, two={"x": 1, "y": 2})
+    sketch = make_plan(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch
+    assert isinstance(sketch, ResponsePlan)
+    assert sketch.sizes == (3, 2)
+    none = schema_of(one={"a": 1}, two={"x": 1})
+    assert make_plan(none, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch is None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels.contingency import all_pairs, contingency
+from ..kernels.contingency import contingency, pair_tables
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.junction_tree import JunctionTree
@@ -26,8 +26,6 @@ Codes = npt.NDArray[np.uint16]
 TRIPLE_WEIGHT = 0.25
 # Where they are not, marginals of every order are measured while they are so many or fewer.
 ENOUGH_MARGINALS = 500
-# Cells of two-way tables that are counted at once.
-MOST_CELLS = 1 << 24
 
 
 def release_local_model(
@@ -130,10 +128,7 @@ def _noisy_r_scores(
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     n = codes.shape[1]
     exact = np.empty(len(pairs))
-    # A few at a time where domains are large, so that their tables do not add up.
-    ends = dict(zip(pairs, np.cumsum([sizes[a] * sizes[b] for a, b in pairs]), strict=True))
-    batches = itertools.groupby(pairs, lambda pair: ends[pair] // MOST_CELLS)
-    for i, table in enumerate(table for _, batch in batches for table in all_pairs(codes, sizes, list(batch))):
+    for i, table in enumerate(pair_tables(codes, sizes, pairs)):
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(n, 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
     noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID

@@ -62,6 +62,7 @@ class Party:
         self._plan = plan
         self._index = plan.party_names.index(name)
         self._attributes = plan.schema.party_attributes(name)
+        self._varying = plan.schema.varying(name)
         self._secret = secret
         self._noise = noise if noise is not None else SystemNoise()
         self._clock = clock if clock is not None else Clock()
@@ -108,18 +109,19 @@ class Party:
             exact = np.array([table.codes.shape[1]], np.int64)
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
-            sizes = [plan.schema.sizes[i] for i in self._attributes]
+            rows = [self._attributes.index(a) for a in self._varying]
+            codes = table.codes if len(rows) == len(table.codes) else table.codes[rows]
+            sizes = [plan.schema.sizes[a] for a in self._varying]
             released = release_local_model(
-                table.codes, sizes, plan.local[self._index], self._noise, self._options.progress,
-                plan.workload.part(self._attributes),
-            )  # fmt: skip
+                codes, sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying)
+            )
             one_way = self._one_way(released)
             bins = self._bins(one_way)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
-        if plan.sketch is not None:
+        groups = plan.schedule.of_party(self._index)
+        if plan.sketch is not None and groups:
             with self._clock("LocEnc"):
                 key = derive(self._secret, plan.digest(), purpose="sketches")
-                groups = plan.schedule.of_party(self._index)
                 published = [plan.groups[g] for g in groups]
                 rows = self._group_rows(table, published, bins)
                 if isinstance(plan.sketch, CountSketchPlan):
@@ -134,7 +136,7 @@ class Party:
             private=self._noise.private,
             count=count,
             marginals=tuple(
-                LocalMarginal(tuple(self._attributes[a] for a in m.attributes), m.counts, m.sigma, m.units)
+                LocalMarginal(tuple(self._varying[a] for a in m.attributes), m.counts, m.sigma, m.units)
                 for m in released
             ),
             bins=bins,
@@ -223,7 +225,7 @@ class Party:
     def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
         """Released counts of each attribute's values."""
         return {
-            self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
+            self._varying[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
         }
 
     def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:

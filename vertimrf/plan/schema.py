@@ -144,6 +144,14 @@ class Schema:
             start += len(held)
         raise SchemaError(f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}.")
 
+    def varying(self, party: str) -> tuple[int, ...]:
+        """Positions of the attributes that a party holds and that have two values or more: all that there is to measure of it.
+
+        Raises:
+            SchemaError: no such party.
+        """
+        return tuple(i for i in self.party_attributes(party) if self.sizes[i] > 1)
+
     def party_of(self, attribute: int) -> int:
         """Position of the party that holds the attribute at a position."""
         return self._owners[attribute]

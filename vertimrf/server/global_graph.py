@@ -113,7 +113,7 @@ def combine_graphs(
         many = len(larger) > MANY_MARGINALS
         if many:
             larger = [m for m in larger if len(m.attributes) == 2]
-        batch = max(int(ADDED_PER_ATTRIBUTE * len(sizes)), 1) * (LARGER_STEPS if many else 1)
+        batch = max(int(ADDED_PER_ATTRIBUTE * sum(size > 1 for size in sizes)), 1) * (LARGER_STEPS if many else 1)
         told = progress or Silent()
         tree, start = _grown(plan, one_way, larger, independent, batch, told)
         if not many and batch > FEWER:
@@ -158,13 +158,14 @@ def _grown(
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}
     # A clique of tau cells holds so many attributes, and every attribute is joined to about all others of one.
-    together = math.log(plan.tau) / max(float(np.mean(np.log(plan.schema.sizes))), 0.1)
+    varying = [size for size in plan.schema.sizes if size > 1]
+    together = math.log(plan.tau) / max(float(np.mean(np.log(varying))), 0.1)
 
     def order() -> list[int]:
         return sorted((i for i in waiting if scores[i] > 0), key=lambda i: (-scores[i], i))
 
     while True:
-        progress.advance(*towards(len(budget.edges), max(len(plan.schema.sizes) * (together - 1), 1.0)))
+        progress.advance(*towards(len(budget.edges), max(len(varying) * (together - 1), 1.0)))
         added = refused = 0
         for i in order():
             if added == batch:

@@ -109,8 +109,8 @@ class Party:
             exact = np.array([table.codes.shape[1]], np.int64)
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
-            rows = [self._attributes.index(a) for a in self._varying]
-            codes = table.codes if len(rows) == len(table.codes) else table.codes[rows]
+            held = [self._attributes.index(a) for a in self._varying]
+            codes = table.codes if len(held) == len(table.codes) else table.codes[held]
             sizes = [plan.schema.sizes[a] for a in self._varying]
             released = release_local_model(
                 codes, sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying)

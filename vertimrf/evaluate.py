@@ -17,6 +17,7 @@ from .moments import compare_correlations, compare_numbers, original_numbers
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
+from .tables.impossible import breaking
 from .tables.table import Table, check_columns, check_same_records, encode_arrow, encode_columns, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
@@ -179,6 +180,7 @@ def evaluate(
         - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more than one.
         - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
         - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
+        - ``"impossible"``, where the schema has any: how many records, real and synthetic, have each impossible combination.
         - ``"records"``: ``{"real": n, "synthetic": m}``; ``"marginals"`` and ``"seed"`` as given.
         - ``"standing"``: these are exact statistics of the real tables: not private. ``"synthetic_standing"`` is what the
           synthetic table says of itself.
@@ -193,10 +195,15 @@ def evaluate(
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if party is not None:
-        schema = Schema.of({party: schema.part(party)}, public=schema.public)
+        inside = [schema.impossible[number] for number in schema.combinations_at(party)]
+        schema = Schema.of({party: schema.part(party)}, public=schema.public, impossible=inside)
     truth, numbers = read_real(real, id, schema, csv)
     made = encode_columns(table, schema.attributes, where)
     synthetic_numbers = original_numbers(schema.attributes, table, made, where)
+    broken = [
+        {"combination": str(stated), "real": int(breaking(truth, own).sum()), "synthetic": int(breaking(made, own).sum())}
+        for stated, own in zip(schema.impossible, schema.combinations, strict=True)
+    ]
     # What has one value cannot be off.
     varying = [i for i, size in enumerate(schema.sizes) if size > 1]
     names, sizes = [schema.names[i] for i in varying], [schema.sizes[i] for i in varying]
@@ -225,6 +232,8 @@ def evaluate(
         "standing": EXACT.to_json(),
         "synthetic_standing": read_standing(synthetic).to_json(),
     }
+    if broken:
+        out["impossible"] = broken
     if len(set(owners)) > 1:
         out["tvd_across_parties"] = distances(made, [way for way in ways if way > 1], owners)
     return out

@@ -127,6 +127,7 @@ def _schema(schema: Schema) -> str:
     for party, held in schema.parties:
         sizes = {a.name: a.size for a in schema.part(party)}
         lines.append(f"  {party}: " + ", ".join(f"{name} ({sizes[name]})" for name in held))
+    lines += [f"  impossible: {combination}" for combination in schema.impossible]
     return "\n".join(lines)
 
 

@@ -35,6 +35,7 @@ def release_local_model(
     noise: Noise,
     progress: Progress | None = None,
     workload: Workload | None = None,
+    linked: Sequence[Sequence[int]] = (),
 ) -> tuple[LocalMarginal, ...]:
     """Run LocMRF on one party's table: all that it publishes.
 
@@ -49,6 +50,7 @@ def release_local_model(
         noise: the noise source.
         progress: told of how many cells have been released.
         workload: marginals that matter most, attributes numbered within the party.
+        linked: attributes that the schema's impossible combinations link: the model holds them in cliques, so they come first.
 
     Returns:
         Measured marginals, attributes numbered within the party; one-way marginals first.
@@ -65,6 +67,8 @@ def release_local_model(
     # From here on only noisy figures steer.
     total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
     budget = CliqueBudget(sizes, plan.largest_clique)
+    for own in linked:
+        budget.try_clique(own)
     if plan.score_sigma:
         pairs = list(itertools.combinations(range(d), 2))
         scores = _noisy_r_scores(codes, sizes, pairs, plan, noise)

@@ -23,6 +23,7 @@ from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
 from ..tables.arrow import Source
+from ..tables.impossible import check_possible
 from ..tables.table import Table, encode_table
 from .local_model import release_local_model
 from .releases import Release, Releases, table_digest
@@ -97,6 +98,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
         """
         self._check(table)
         with threads(self._options.num_threads):
@@ -113,8 +115,9 @@ class Party:
             codes = table.codes if len(held) == len(table.codes) else table.codes[held]
             sizes = [plan.schema.sizes[a] for a in self._varying]
             released = release_local_model(
-                codes, sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying)
-            )
+                codes, sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying),
+                [[self._varying.index(a) for a in own] for own in self._linked()],
+            )  # fmt: skip
             one_way = self._one_way(released)
             bins = self._bins(one_way)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
@@ -154,6 +157,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
         """
         if follow_up.plan.digest() != self._plan.digest():
@@ -177,6 +181,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
             PrivacyError: the plan was released for from another table, or no record can be kept of it.
         """
         self._check(table)
@@ -197,6 +202,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
             PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
         """
@@ -221,6 +227,14 @@ class Party:
                 f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
                 f"{', '.join(a.name for a in mine)}."
             )
+        name = self._plan.party_names[self._index]
+        check_possible(table.codes, self._plan.schema, name, f"The table of {name}")
+
+    def _linked(self) -> list[tuple[int, ...]]:
+        """Attributes of this party that the schema's impossible combinations link."""
+        held = self._attributes
+        combinations = self._plan.schema.combinations_at(self._plan.party_names[self._index]).values()
+        return [tuple(held[place] for place, _ in combination) for combination in combinations]
 
     def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
         """Released counts of each attribute's values."""

@@ -151,6 +151,13 @@ class Plan:
                     f"The plan gives party {name!r} one-way marginals with a noise of {local.one_way_sigma}; they have noise, "
                     "unless none of its attributes varies."
                 )
+        for number, combination in enumerate(self.schema.combinations):
+            cells = math.prod(self.schema.sizes[place] for place, _ in combination)
+            if cells > self.tau:
+                raise PlanError(
+                    f"{self.schema.named([number])} needs a clique of {cells:,} cells, more than tau = {self.tau:,}; raise tau, "
+                    "use wider bins, or state it of fewer attributes."
+                )
         sizes = [group.size for group in self.schedule.groups]
         if self.sketch is not None:
             self.sketch.check(sizes)
@@ -351,6 +358,8 @@ class Plan:
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
+        if self.schema.impossible:
+            lines.append(f"  impossible, and so in no row: {'; '.join(map(str, self.schema.impossible))}.")
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")

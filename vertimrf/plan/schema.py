@@ -195,10 +195,10 @@ class Schema:
             if all(place in held for place, _ in combination)
         }
 
-    def named(self, numbers: Iterable[int]) -> str:
-        """Some of the impossible combinations in words, by their place in ``impossible``; they are numbered from 1."""
-        listed = [f"impossible combination {number + 1} ({self.impossible[number]})" for number in numbers]
-        return " and ".join(listed).replace("i", "I", 1)
+    def named(self, numbers: Iterable[int], start: bool = True) -> str:
+        """Some of the impossible combinations in words, by their place in ``impossible``, at the start of a sentence or not."""
+        listed = " and ".join(f"impossible combination {number + 1} ({self.impossible[number]})" for number in numbers)
+        return listed.replace("i", "I", 1) if start else listed
 
     def remarks(self) -> list[str]:
         """What somebody should know of the impossible combinations: bins that stay possible, values that cannot occur."""

@@ -17,9 +17,12 @@ from ..model.fit import fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
+from ..model.structural_zeros import ruling_out
 from ..options import RunOptions
 from ..plan.follow_up import FollowUp
+from ..plan.impossible import Combination
 from ..plan.plan import Plan
+from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from .cross_party import Match, cross_party_marginals, reduced_marginals, scheduled_marginals
@@ -140,7 +143,8 @@ class Server:
             with clock("InitMRF"):
                 local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
                 total = estimate_total(plan, ordered)
-                initial = fit(plan.schema.sizes, local, total, progress=fitting(self._options.progress))
+                zeros = ruling_out(plan.schema.sizes, apart(plan.schema)[0])
+                initial = fit(plan.schema.sizes, local, total, zeros=zeros, progress=fitting(self._options.progress))
             self._options.progress.step("cross-party marginals")
             with clock("CarEst"):
                 crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
@@ -206,9 +210,12 @@ class Server:
             reduced = reduced_marginals(graph.kept, first.initial, first.total, options)
             used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
             fitted = first.initial
-            if graph.kept:
+            if graph.kept or apart(plan.schema)[1]:
                 told = fitting(options.progress)
-                fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, progress=told)
+                zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
+                fitted = fit(
+                    plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, zeros=zeros, progress=told
+                )
 
         options.progress.step("sampling")
         with clock("sampling"):
@@ -255,6 +262,15 @@ class Server:
         if missing:
             raise MessageError(f"The message of party {', '.join(missing)} is missing; the plan needs one per party.")
         return [by_party[i] for i in range(len(names))]
+
+
+def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
+    """Impossible combinations of one party's attributes, which the model of the parties' own marginals keeps, and the others."""
+    inside: list[Combination] = []
+    across: list[Combination] = []
+    for combination in schema.combinations:
+        (inside if len({schema.party_of(place) for place, _ in combination}) == 1 else across).append(combination)
+    return inside, across
 
 
 def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measurement:

@@ -19,7 +19,7 @@ from .calendar import to_number
 
 __all__ = ["Combination", "Condition", "Impossible", "contradiction", "never"]
 
-# What says "no value" in a list of values, unless the attribute has a value of that name; null of JSON always does.
+# What says "no value" among values, unless the attribute has a value of that name; null of JSON, by itself, always does.
 MISSING = "missing"
 LOWEST, HIGHEST = ("from", "above"), ("below", "to")
 
@@ -33,13 +33,13 @@ class Condition:
 
     Attributes:
         attribute: its name.
-        values: any of these; None stands for a missing one.
+        values: any of these.
         limits: ``from`` or ``above``, ``below`` or ``to``, each with a number, or a date or time as text.
         missing: whether values are missing; None where the other parts say which are meant.
     """
 
     attribute: str
-    values: tuple[Value | None, ...] = ()
+    values: tuple[Value, ...] = ()
     limits: tuple[tuple[str, Value], ...] = ()
     missing: bool | None = None
 
@@ -48,7 +48,7 @@ class Condition:
             return f"{self.attribute} {'' if self.missing else 'not '}missing"
         if self.limits:
             return f"{self.attribute} {' '.join(f'{key} {limit}' for key, limit in self.limits)}"
-        return f"{self.attribute} = {' or '.join(MISSING if value is None else repr(value) for value in self.values)}"
+        return f"{self.attribute} = {' or '.join(map(repr, self.values))}"
 
     @classmethod
     def from_json(cls, attribute: str, given: Any) -> Condition:
@@ -57,6 +57,8 @@ class Condition:
         Raises:
             SchemaError: something else.
         """
+        if given is None:
+            return cls(attribute, missing=True)
         if isinstance(given, Mapping):
             if set(given) == {MISSING} and isinstance(given[MISSING], bool):
                 return cls(attribute, missing=given[MISSING])
@@ -69,7 +71,7 @@ class Condition:
                 )
             return cls(attribute, limits=limits)
         values = tuple(map(plain, given)) if isinstance(given, list | tuple) else (plain(given),)
-        if not values or not all(value is None or isinstance(value, str | int | float) for value in values):
+        if not values or not all(isinstance(value, str | int | float) for value in values):
             raise SchemaError(f"{attribute!r} is {given!r}; write a value, a list of values, or limits as in {{below = 15}}.")
         return cls(attribute, values=values)
 
@@ -77,8 +79,7 @@ class Condition:
         """What :meth:`from_json` reads back."""
         if self.missing is not None:
             return {MISSING: self.missing}
-        # TOML has no null.
-        return dict(self.limits) if self.limits else [MISSING if value is None else value for value in self.values]
+        return dict(self.limits) if self.limits else list(self.values)
 
     def codes(self, attribute: Attribute) -> tuple[int, ...]:
         """The codes that it is about, increasing: of numbers, the bins that lie wholly within it.
@@ -87,16 +88,15 @@ class Condition:
             SchemaError: a value or limit that the attribute cannot have, or none that is meant.
         """
         present = attribute.size - attribute.missing
-        if self.missing is not None or None in self.values:
-            _check_missing(attribute)
         if self.missing is not None:
+            _check_missing(attribute)
             return (present,) if self.missing else tuple(range(present))
         if self.limits:
-            found = set(_between(attribute, self.limits, within=True))
+            found = set(_between(attribute, self.limits)[0])
         else:
             found = set()
             for value in self.values:
-                if value is None or (value == MISSING and MISSING not in attribute.values):
+                if value == MISSING and MISSING not in attribute.values:
                     _check_missing(attribute)
                     found.add(present)
                 else:
@@ -111,9 +111,7 @@ class Condition:
 
     def cut(self, attribute: Attribute) -> tuple[int, ...]:
         """Bins that lie partly within the limits: they stay possible."""
-        if not self.limits:
-            return ()
-        return tuple(sorted({*_between(attribute, self.limits, within=False)} - {*_between(attribute, self.limits, within=True)}))
+        return tuple(_between(attribute, self.limits)[1]) if self.limits else ()
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ def _check_missing(attribute: Attribute) -> None:
 def _codes_of(attribute: Attribute, value: Value) -> list[int]:
     """Codes of one value: its own, or the bin that holds nothing else."""
     if attribute.kind == "numeric":
-        return _between(attribute, (("from", value), ("to", value)), within=True)
+        return _between(attribute, (("from", value), ("to", value)))[0]
     listed: Iterable[Value] = attribute.values if attribute.kind == "categorical" else range(attribute.codes)
     numbers = not isinstance(value, bool | str)
     found = [
@@ -201,8 +199,8 @@ def _codes_of(attribute: Attribute, value: Value) -> list[int]:
     return found
 
 
-def _between(attribute: Attribute, limits: Sequence[tuple[str, Value]], within: bool) -> list[int]:
-    """Codes whose values all lie between limits (``within``), or some of whose values do."""
+def _between(attribute: Attribute, limits: Sequence[tuple[str, Value]]) -> tuple[list[int], list[int]]:
+    """Codes whose values all lie between limits, and codes of which some do."""
     low, high = -math.inf, math.inf
     low_open = high_open = False
     for key, limit in limits:
@@ -211,16 +209,27 @@ def _between(attribute: Attribute, limits: Sequence[tuple[str, Value]], within: 
             low, low_open = number, key == "above"
         else:
             high, high_open = number, key == "below"
-    out = []
+    every, some = [], []
     for code, (first, last, last_open) in enumerate(_spans(attribute)):
-        above = [end > low or (end == low and not low_open) for end in (first, last)]
-        below = [end < high or (end == high and not high_open) for end in (first, last)]
-        if last_open:
-            # The last value itself lies in the next bin: all before it are below it, and above what it is above.
-            above[1], below[1] = last > low, last <= high
-        if all((*above, *below)) if within else above[1] and below[0]:
-            out.append(code)
-    return out
+        # What both have in common; an end that either leaves out is left out.
+        begin, end = max(first, low), min(last, high)
+        begin_open = low_open and low >= first
+        end_open = (high_open and high <= last) or (last_open and last <= high)
+        if (begin, end, begin_open, end_open) == (first, last, False, last_open):
+            every.append(code)
+        elif _holds_any(attribute, begin, end, begin_open, end_open):
+            some.append(code)
+    return every, some
+
+
+def _holds_any(attribute: Attribute, begin: float, end: float, begin_open: bool, end_open: bool) -> bool:
+    """Whether the attribute has a value from begin to end."""
+    if begin >= end:
+        return begin == end and not (begin_open or end_open)
+    if attribute.kind == "numeric" and not attribute.step:
+        return True
+    # Values are counted in whole numbers, or the span is one value.
+    return math.floor(begin) + 1 <= math.ceil(end) - 1 or not (begin_open or begin % 1) or not (end_open or end % 1)
 
 
 def _spans(attribute: Attribute) -> list[tuple[float, float, bool]]:

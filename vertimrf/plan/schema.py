@@ -284,7 +284,7 @@ class Schema:
                 f"The schema has the unknown key {unknown[0]!r}; its keys are 'public', 'party' and 'impossible'."
             )
         parties: list[tuple[str, list[Attribute]]] = []
-        impossible = read_impossible(data, "The schema's")
+        impossible = read_impossible(data, "of the schema")
         for party in as_list(data.get("party"), "The schema's 'party'"):
             if not isinstance(party, Mapping):
                 raise SchemaError(f"A party of the schema is {party!r}; write a [[party]] with a name and attributes.")
@@ -296,11 +296,11 @@ class Schema:
             listed = as_list(party.get("attribute"), f"The 'attribute' of party {name!r}")
             parties.append((name, [Attribute.from_json(attribute) for attribute in listed]))
             own = {attribute.name for attribute in parties[-1][1]}
-            for combination in read_impossible(party, f"Party {name!r}'s"):
+            for combination in read_impossible(party, f"of party {name!r}"):
                 if others := [c.attribute for c in combination.conditions if c.attribute not in own]:
                     raise SchemaError(
-                        f"Party {name!r}'s impossible combination ({combination}) names {others[0]!r}, which it does not hold; "
-                        "write it outside the party, as [[impossible]]."
+                        f"The impossible combination ({combination}) of party {name!r} names {others[0]!r}, which it does not "
+                        "hold; write it outside the party, as [[impossible]]."
                     )
                 impossible.append(combination)
         return cls(
@@ -347,14 +347,14 @@ class Schema:
         return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
 
 
-def read_impossible(data: Mapping[str, Any], whose: str) -> list[Impossible]:
+def read_impossible(data: Mapping[str, Any], of_whom: str) -> list[Impossible]:
     """The impossible combinations of a schema file, or of one of its parties."""
     out: list[Impossible] = []
-    for combination in as_list(data["impossible"], f"{whose} 'impossible'") if "impossible" in data else []:
+    for combination in as_list(data["impossible"], f"The 'impossible' {of_whom}") if "impossible" in data else []:
         try:
             out.append(Impossible.from_json(combination))
         except SchemaError as error:
-            raise SchemaError(f"{whose} impossible combination {len(out) + 1}: {error}") from None
+            raise SchemaError(f"Impossible combination {len(out) + 1} {of_whom}: {error}") from None
     return out
 
 

@@ -249,9 +249,10 @@ def test_a_party_states_only_its_own() -> None:
 
 
 def test_one_that_needs_more_than_tau_is_no_plan() -> None:
-    schema = Schema.of({"one": [AGE, CLAIMS], "two": [SEX, GRADE]}, impossible=[Impossible.of(age="missing", claims=4, grade=1)])
+    wide = Impossible.of(age="missing", claims=4, grade=1)
+    schema = Schema.of({"one": [AGE, CLAIMS], "two": [SEX, GRADE]}, impossible=[wide])
     make_plan(schema, epsilon=1.0, expected_records=1000, tau=21 * 5 * 4)
-    with pytest.raises(PlanError, match=r"Impossible combination 1 \(.*\) needs a clique of 420 cells, more than tau = 419; raise"):
+    with pytest.raises(PlanError, match=r"Impossible combination 1 \(.*\) needs a clique of 420 cells, more than tau = 419;"):
         make_plan(schema, epsilon=1.0, expected_records=1000, tau=419)
 
 
@@ -273,10 +274,8 @@ def test_attributes_of_one_value_take_no_part() -> None:
 
 
 def test_remarks_name_bins_that_are_cut_and_values_that_cannot_be() -> None:
-    schema = Schema.of(
-        {"p": [AGE, SEX, CLAIMS]},
-        impossible=[Impossible.of(age={"below": 17}, claims=4), Impossible.of(sex="F", claims=3), Impossible.of(sex="M", claims=3)],
-    )
+    stated = [{"age": {"below": 17}, "claims": 4}, {"sex": "F", "claims": 3}, {"sex": "M", "claims": 3}]
+    schema = Schema.of({"p": [AGE, SEX, CLAIMS]}, impossible=[Impossible.from_json(one) for one in stated])
     assert schema.remarks() == [
         "Impossible combination 1 (age below 17 and claims = 4): the bin from 15 to 20 of 'age' lies only partly within it, and "
         "stays possible as a whole; an edge there would tell its parts apart.",

@@ -80,12 +80,13 @@ def check_table(table: pa.Table, id: str, plan: Plan, party: str, where: str, id
         problems.append(f"{where} has no id column {id!r}.")
     elif table.num_rows:
         try:
-            digests = digest_ids(format_ids(table[id], id_format), f"{where}, id column {id!r}")
-            check_distinct(digests, table[id], f"{where}, id column {id!r}")
+            column = f"{where}, id column {id!r}"
+            written = format_ids(table[id], id_format, column)
+            check_distinct(digest_ids(written, column), table[id], column)
         except TableError as error:
             problems.append(str(error))
         else:
-            shapes = id_shapes(format_ids(table[id], id_format))
+            shapes = id_shapes(written)
             listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(shapes.items())[:SHAPES])
             facts.append(f"Ids are distinct; their shapes: {listed}{', ...' if len(shapes) > SHAPES else ''}.")
             if len(shapes) > 1:

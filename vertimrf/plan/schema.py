@@ -190,7 +190,7 @@ class Schema:
         """
         held = self.party_attributes(party)
         return {
-            number: tuple((place - held[0], codes) for place, codes in combination)
+            number: tuple((held.index(place), codes) for place, codes in combination)
             for number, combination in enumerate(self.combinations)
             if all(place in held for place, _ in combination)
         }

@@ -129,7 +129,7 @@ class Party:
                 rows = self._group_rows(table, published, bins)
                 if isinstance(plan.sketch, CountSketchPlan):
                     counter = CountSketchEncoder(plan.sketch, groups, key)
-                    counter.update(table.digests, rows)
+                    counter.update(table.digests, rows, self._options.progress)
                     sketches = counter.result(released_sizes(published, bins, one_way), self._noise.random_bytes)
                 else:
                     sketches = self._encode(table, groups, rows, plan.sketch, key)

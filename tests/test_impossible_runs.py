@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from click.testing import CliRunner, Result
 from tests.builders import dealt
 from tests.roles import run_server
 from vertimrf.cli import main
-from vertimrf.errors import NoMassError, SchemaError
+from vertimrf.errors import ModelError, NoMassError, SchemaError
 from vertimrf.evaluate import evaluate
+from vertimrf.model.measurement import Measurement
 from vertimrf.named_model import Model
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -24,6 +26,7 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.plan import Shares
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
+from vertimrf.server.server import contradicted
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.impossible import breaking, check_possible
 from vertimrf.trial import run_protocol
@@ -132,6 +135,57 @@ def test_without_the_schemas_word_noise_makes_impossible_rows() -> None:
     trial = run_protocol(plan, dealt(plan.schema, encoded(real())))
     assert sum(broken(trial.result.codes)) > 0
     assert broken(trial.result.codes) == by_hand(trial.result.table)
+
+
+def test_what_many_records_contradict_is_doubted() -> None:
+    """Across parties nobody can check; the server's measurements can."""
+    attributes = {"one": [Attribute.integer("sex", 2), Attribute.integer("a", 5)], "two": [Attribute.integer("x", 2)]}
+    stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0), Impossible.of(sex=0, a=[0, 1], x=1)])
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, RECORDS)
+    codes = np.stack([sex, rng.integers(2, 5, RECORDS), sex])
+    plan = make_plan(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    result = run_protocol(plan, dealt(stated, codes)).result
+    assert [int(breaking(result.codes, own).sum()) for own in stated.combinations] == [0, 0]
+    assert len(result.warnings) == 1
+    # Half of the records: 1,500 with a standard deviation of 27, and the sketches' error of that order.
+    found = re.fullmatch(
+        r"About ([\d,]+) records \(standard error \d+\) seem to have what the schema says cannot be: impossible combination 1 "
+        r"\(sex = 0 and x = 0\)\. No synthetic row has it; is it true\?",
+        result.warnings[0],
+    )
+    assert found is not None
+    assert abs(int(found[1].replace(",", "")) - 1500) < 300
+
+
+def test_bins_that_lie_partly_in_a_combination_raise_no_doubt() -> None:
+    attributes = {"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 2)]}
+    stated = Schema.of(attributes, impossible=[Impossible.of(a=[0, 1, 2], x=0)])
+    counts = np.array([[400.0, 0.0], [300.0, 0.0], [0.0, 300.0]])
+    whole = Measurement((0, 1), (np.array([0, 1, 1, 2]), None), counts, 1.0)
+    cut = Measurement((0, 1), (np.array([0, 1, 2, 2]), None), counts, 1.0)
+    assert "About 700 records (standard error 1)" in contradicted(stated, [whole], 1000.0)[0]
+    assert "About 700 records (standard error 1)" in contradicted(stated, [cut], 1000.0)[0]
+    crossed = Measurement((0, 1), (np.array([1, 1, 0, 1]), None), np.array([[0.0, 0.0], [700.0, 300.0]]), 1.0)
+    assert contradicted(stated, [crossed], 1000.0) == ()
+    assert contradicted(stated, [Measurement((0, 1), (None, None), np.array([[3.0, 0]] * 3 + [[0, 0]]), 1.0)], 1000.0) == ()
+
+
+def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def beyond(*_: object, **__: object) -> None:
+        raise ModelError("The model has left the range.")
+
+    attributes = {"one": [Attribute.integer("sex", 2)], "two": [Attribute.integer("x", 2)]}
+    stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0)])
+    sex = np.random.default_rng(0).integers(0, 2, RECORDS)
+    plan = make_plan(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    monkeypatch.setattr("vertimrf.server.server.combine_graphs", beyond)
+    with pytest.raises(ModelError, match=r"No model fits both the messages and the schema. About .* impossible combination 1"):
+        run_protocol(plan, dealt(stated, np.stack([sex, sex])))
+    true = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=1)])
+    plan = make_plan(true, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    with pytest.raises(ModelError, match="left the range"):
+        run_protocol(plan, dealt(true, np.stack([sex, sex])))
 
 
 def test_combinations_that_need_more_than_tau_together_have_it() -> None:

@@ -193,3 +193,26 @@ def test_a_model_keeps_them_when_asked_across_cliques(tmp_path: Path) -> None:
     assert model.restricted({0: [1]}).marginal((5,))[0] == 0.0
     rows = sample(model, 3000, np.random.default_rng(0), {0: [1]})
     assert functools.reduce(np.logical_and, rows).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_measurements_of_what_cannot_be_are_fitted_as_near_as_may_be(seed: int) -> None:
+    """Half of a table is ruled out; precise measurements of that half neither bring it back nor break the fit."""
+    rng = np.random.default_rng(seed)
+    sizes = (2, 5, 2, 4)
+    combinations: list[Combination] = [((0, (0,)), (2, (0,))), ((0, (0,)), (2, (1,)))]
+    joint = rng.dirichlet(np.full(80, 2.0)).reshape(sizes) * 20_000
+    own = [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (0, 2), (0, 3), (2, 3)]
+    measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 1.0) for a in own]
+    model = fit(sizes, measured, 20_000.0, zeros=ruling_out(sizes, combinations))
+    assert model.marginal((0,))[0] == 0.0
+    assert not model.marginal((0, 1))[0].any()
+    # The other attributes' margins do not contradict it.
+    for a in (1, 2, 3):
+        np.testing.assert_allclose(model.marginal((a,)), marginal_of(joint, (a,)), rtol=0.1)
+
+
+def test_zeros_that_leave_nothing_are_one_sentence() -> None:
+    zeros = ruling_out((2, 2), [((0, (0,)), (1, (0, 1))), ((0, (1,)), (1, (0,))), ((1, (1,)),)])
+    with pytest.raises(ModelError, match="The structural zeros leave nothing that can occur"):
+        fit((2, 2), [Measurement((0,), (None,), np.full(2, 50.0), 1.0)], 100.0, zeros=zeros)

@@ -125,7 +125,9 @@ def fit(
 
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
     factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in (*kept, *zeros))])
-    for f in (*kept, *zeros):
+    if zeros:
+        factors.rule_out([(f.attributes, f.logs) for f in zeros])
+    for f in kept:
         factors.add(f.attributes, f.logs)
     for attribute, logs in _independent(measurements).items():
         if not any(attribute in f.attributes for f in kept):

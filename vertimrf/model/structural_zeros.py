@@ -11,11 +11,9 @@ import numpy.typing as npt
 from .clique_budget import CliqueBudget
 from .junction_tree import junction_tree
 from .markov_random_field import Factor
+from .proximal_step import FORBIDDEN
 
 __all__ = ["allowing", "budget_holding", "ruling_out"]
-
-# Log of a combination that cannot occur: its probability is exactly 0, and no parameter of a fit is large enough to change that.
-FORBIDDEN = -1e30
 
 
 def allowing(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Factor:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError
+from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..model.fit import fit
@@ -26,7 +26,7 @@ from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from .cross_party import Match, cross_party_marginals, reduced_marginals, scheduled_marginals
-from .global_graph import combine_graphs
+from .global_graph import GlobalGraph, combine_graphs
 from .second_round import plan_second_round
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ __all__ = ["FirstRound", "Result", "Server"]
 # Parties whose records match to less than this part, by so many standard errors, are told.
 MOSTLY = 0.95
 MISMATCH_ERRORS = 6.0
+# So is an impossible combination that so many of the records seem to have, also by so many standard errors.
+DOUBTFUL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +178,7 @@ class Server:
 
         Raises:
             MessageError: an answer is missing, doubled, or to another follow-up; or one of these follows another plan.
+            ModelError: many records have what the schema calls impossible, so that no model fits both.
         """
         plan = self._plan
         self._check(first)
@@ -201,6 +204,31 @@ class Server:
                     plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, first.initial,
                     first.total, options,
                 )  # fmt: skip
+        doubts = contradicted(plan.schema, crossing, first.total)
+        try:
+            graph, fitted = self._fitted(first, crossing, clock)
+        except ModelError as error:
+            if not doubts:
+                raise
+            raise ModelError(f"No model fits both the messages and the schema. {' '.join(doubts)}") from error
+
+        options.progress.step("sampling")
+        with clock("sampling"):
+            rows = max(round(first.total), 1) if options.rows is None else options.rows
+            codes = sample(fitted, rows, np.random.default_rng(options.seed), progress=options.progress.advance)
+
+        ledger = plan.ledger()
+        if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
+            ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
+        attributes = tuple(m.attributes for m in graph.kept)
+        warnings = (*first.warnings, *graph.warnings, *doubts)
+        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, warnings, options.seed)
+
+    def _fitted(
+        self, first: FirstRound, crossing: Sequence[Measurement], clock: Clock
+    ) -> tuple[GlobalGraph, MarkovRandomField]:
+        """GraphCom and OptMRF."""
+        plan, options = self._plan, self._options
         options.progress.step("global graph")
         with clock("GraphCom"):
             graph = combine_graphs(plan, first.local, crossing, first.total, options.progress)
@@ -216,19 +244,7 @@ class Server:
                 fitted = fit(
                     plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, zeros=zeros, progress=told
                 )
-
-        options.progress.step("sampling")
-        with clock("sampling"):
-            rows = max(round(first.total), 1) if options.rows is None else options.rows
-            codes = sample(fitted, rows, np.random.default_rng(options.seed), progress=options.progress.advance)
-
-        ledger = plan.ledger()
-        if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
-            ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
-        attributes = tuple(m.attributes for m in graph.kept)
-        return Result(
-            plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *graph.warnings), options.seed
-        )
+        return graph, fitted
 
     def _check(self, first: FirstRound) -> None:
         if first.plan_digest != self._plan.digest():
@@ -303,6 +319,38 @@ def check_matches(names: Sequence[str], matches: Sequence[Match], total: float) 
             )
         warnings.append(f"{found}: the rest have no counterpart; all parties should hold the same ids, written the same way.")
     return tuple(warnings)
+
+
+def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
+    """Warn of impossible combinations across parties, which no party can check, that many records seem to have.
+
+    Args:
+        schema: with its impossible combinations.
+        crossing: measurements that span parties; where they are binned, bins count that lie wholly in a combination.
+        total: record count.
+    """
+    worst: dict[int, tuple[float, float]] = {}
+    for number, combination in enumerate(schema.combinations):
+        ruled_out = dict(combination)
+        for m in crossing:
+            if not ruled_out.keys() <= set(m.attributes):
+                continue
+            cells = []
+            for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
+                size = schema.sizes[attribute]
+                others = [code for code in range(size) if code not in ruled_out.get(attribute, range(size))]
+                held = np.arange(size) if bins is None else bins
+                cells.append(np.setdiff1d(np.unique(held), held[others]) if attribute in ruled_out else np.arange(count))
+            block = np.ix_(*cells)
+            records = float(m.counts[block].sum())
+            error = float(np.sqrt(np.square(np.broadcast_to(m.sigma, m.counts.shape)[block]).sum()))
+            if records > max(MISMATCH_ERRORS * error, DOUBTFUL * total) and records > worst.get(number, (0.0, 0.0))[0]:
+                worst[number] = records, error
+    return tuple(
+        f"About {records:,.0f} records (standard error {error:,.0f}) seem to have what the schema says cannot be: "
+        f"{schema.named([number], start=False)}. No synthetic row has it; is it true?"
+        for number, (records, error) in worst.items()
+    )
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:

@@ -332,7 +332,7 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
         listed = ", ".join(f"{' x '.join(marginal['columns'])} {marginal['tvd']:.3f}" for marginal in outcome[what][:most])
         if listed:
             click.echo(f"Farthest {what}: {listed}")
-    for line in outcome.get("impossible", []):
+    for line in sorted(outcome.get("impossible", []), key=lambda line: -line["synthetic"])[:most]:
         click.echo(f"Impossible, {line['combination']}: {line['synthetic']:,} synthetic records, {line['real']:,} real ones")
     off = {
         name: (both["synthetic"]["mean"] - both["real"]["mean"], both["synthetic"]["deviation"] / both["real"]["deviation"])

@@ -256,6 +256,16 @@ def test_one_that_needs_more_than_tau_is_no_plan() -> None:
         make_plan(schema, epsilon=1.0, expected_records=1000, tau=419)
 
 
+def test_long_lists_are_cut() -> None:
+    many = [Impossible.of(claims=c, grade=g) for c in range(4) for g in (1, 2)]
+    schema = Schema.of({"p": [CLAIMS, GRADE]}, impossible=many)
+    assert schema.named(range(8)).endswith("impossible combination 5 (claims = 2 and grade = 1) and 3 more")
+    assert schema.named([1], start=False) == "impossible combination 2 (claims = 0 and grade = 2)"
+    summary = make_plan(schema, epsilon=1.0, expected_records=1000).summary()
+    assert "in no row: claims = 0 and grade = 1;" in summary
+    assert "; claims = 2 and grade = 1; and 3 more." in summary
+
+
 def test_they_cost_no_privacy() -> None:
     """Public knowledge: the same events as without."""
     parties = {"one": [AGE, CLAIMS], "two": [SEX, GRADE]}

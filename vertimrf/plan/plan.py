@@ -24,7 +24,7 @@ from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
 from .defaults import MESSAGE_BYTES, MOST_DELTA
 from .schedule import Group, Schedule
-from .schema import Schema
+from .schema import MOST_NAMED, Schema
 from .workload import Workload
 
 __all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
@@ -359,7 +359,9 @@ class Plan:
             lines.append(f"  {self.sketch.summary()}")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         if self.schema.impossible:
-            lines.append(f"  impossible, and so in no row: {'; '.join(map(str, self.schema.impossible))}.")
+            stated = [str(combination) for combination in self.schema.impossible]
+            more = [f"and {len(stated) - MOST_NAMED:,} more"] * (len(stated) > MOST_NAMED)
+            lines.append(f"  impossible, and so in no row: {'; '.join([*stated[:MOST_NAMED], *more])}.")
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")

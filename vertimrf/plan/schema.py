@@ -26,6 +26,9 @@ from .impossible import Combination, Impossible, contradiction, never
 
 __all__ = ["Schema"]
 
+# Impossible combinations that a sentence names.
+MOST_NAMED = 5
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -197,7 +200,10 @@ class Schema:
 
     def named(self, numbers: Iterable[int], start: bool = True) -> str:
         """Some of the impossible combinations in words, by their place in ``impossible``, at the start of a sentence or not."""
-        listed = " and ".join(f"impossible combination {number + 1} ({self.impossible[number]})" for number in numbers)
+        every = list(numbers)
+        parts = [f"impossible combination {number + 1} ({self.impossible[number]})" for number in every[:MOST_NAMED]]
+        parts += [f"{len(every) - MOST_NAMED:,} more"] if len(every) > MOST_NAMED else []
+        listed = " and ".join(parts)
         return listed.replace("i", "I", 1) if start else listed
 
     def remarks(self) -> list[str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..kernels.jit import in_slices
+
 __all__ = ["FixedNoise", "Noise", "SystemNoise"]
 
 Integers = npt.NDArray[np.int64]
+# Fewest cells worth a thread: the sampler takes some 15 microseconds for each, and lets go of the GIL.
+CELLS_A_THREAD = 256
 
 
 class Noise(Protocol):
@@ -38,7 +43,8 @@ class SystemNoise:
         space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l2_distance(T="i64")
         measure = space >> measurements.then_gaussian(scale=float(sigma))
         flat = np.asarray(values, np.int64).ravel()
-        return np.array(measure(flat.tolist()), np.int64).reshape(np.shape(values))
+        drawn = in_slices(flat.size, CELLS_A_THREAD, lambda begin, end: measure(flat[begin:end].tolist()))
+        return np.array(list(itertools.chain.from_iterable(drawn)), np.int64).reshape(np.shape(values))
 
     def geometric(self, value: int, scale: float) -> int:
         """An integer plus two-sided geometric noise, P(x) proportional to exp(-|x| / scale).

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
-import os
 import numpy as np
 import numpy.typing as npt
 

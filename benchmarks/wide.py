@@ -249,7 +249,8 @@ def save_measurements(
     records = parts[0].codes.shape[1]
     # What the earlier commit knew.
     plan = make_plan(
-        schema, epsilon=epsilon, expected_records=records, delta=1 / records, nonce=os.urandom(16).hex(), encoder="scheduled-pairs"
+        schema, epsilon=epsilon, expected_records=records, delta=1 / records, nonce=os.urandom(16).hex(),
+        encoder="scheduled-pairs",
     )
     secret = Secret.new()
     messages = [Party(plan, name, secret).run(part) for name, part in zip(plan.party_names, parts, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -65,9 +66,9 @@ class Party:
         self._attributes = plan.schema.party_attributes(name)
         self._varying = plan.schema.varying(name)
         self._secret = secret
-        self._noise = noise if noise is not None else SystemNoise()
         self._clock = clock if clock is not None else Clock()
         self._options = options if options is not None else RunOptions()
+        self._noise = noise if noise is not None else SystemNoise(self._options.num_threads or os.cpu_count() or 1)
 
     def encode(self, source: Source, id: str, *, id_format: Sequence[str] = (), ignore_extra: bool = False) -> Table:
         """This party's records out of a file or data frame, for :meth:`release`.

@@ -153,6 +153,15 @@ def _compile_kernels(*wanted: str) -> None:
         compile_missing(jobs, progress.advance)
 
 
+def _print_findings(result: Any) -> None:
+    """What a run could not do, and how far parties contradict each other on what several hold."""
+    for warning in result.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    for found in result.disagreements:
+        if not found.significant:
+            click.echo(found.sentence(result.plan), err=True)
+
+
 def _load_schema(path: str | None) -> Any:
     from .plan.schema import Schema
 
@@ -249,8 +258,7 @@ def synthesize(
         message_bytes=_message_bytes(message_mb),
         workload=_workload(workload),
     )
-    for warning in trial.result.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+    _print_findings(trial.result)
     write_table(trial.table, out, trial.ledger.standing)
     if model_file is not None:
         from .named_model import Model
@@ -378,7 +386,11 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
     _check_schema_file(out)
     merged = Schema.merge({path: Schema.load(path) for path in parts})
     merged.save(out)
-    click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(name for name, _ in merged.parties)}.")
+    names = [name for name, _ in merged.parties]
+    click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(names)}.")
+    for attribute in merged.shared:
+        holders = " and ".join(names[party] for party in merged.holders[attribute])
+        click.echo(f"  {merged.names[attribute]!r} is taken for one column that {holders} hold; if it is not, rename it at one.")
     if not merged.public:
         click.echo("  A part was read off data, which leaks its domains: its owners check it, and set public = true.")
 
@@ -936,8 +948,7 @@ def server(
     role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()))
     _compile_kernels("server", agreed.encoder)
     result = role.run(role.read(received), asked, replies)
-    for warning in result.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+    _print_findings(result)
     standing = result.ledger.standing
     write_table(result.table, out, standing)
     if model_file is not None:

@@ -21,7 +21,14 @@ from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import Event, GaussianEvent, under_replacement
 from ..privacy.ledger import Ledger, LedgerEntry, pure_epsilon
 from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
-from ..sketches.parameters import CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
+from ..sketches.parameters import (
+    CountSketchPlan,
+    CrossPartyRelease,
+    SketchPlan,
+    packed_bytes,
+    release_from_json,
+    release_to_json,
+)
 from .defaults import MESSAGE_BYTES, MOST_DELTA
 from .schedule import Group, Schedule
 from .schema import Schema
@@ -118,6 +125,9 @@ class Plan:
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
         workload: marginals that somebody cares about, which structure search goes by.
+        agreement: per attribute that several parties hold, the sketches that tell for how many records two of them agree on its
+            value (:mod:`vertimrf.sketches.agreement`): a group of a single value for each of its holders. Empty where there is no
+            such attribute, or no sketches.
     """
 
     schema: Schema
@@ -134,6 +144,7 @@ class Plan:
     prior: tuple[LedgerEntry, ...] = field(default=())
     public_keys: PublicKeys | None = None
     workload: Workload = field(default_factory=Workload)
+    agreement: tuple[CountSketchPlan, ...] = ()
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -146,6 +157,11 @@ class Plan:
         sizes = [group.size for group in self.schedule.groups]
         if self.sketch is not None:
             self.sketch.check(sizes)
+        if self.agreement:
+            holders = [len(self.schema.holders[attribute]) for attribute in self.schema.shared]
+            sizes_asked = [sketch.sizes if isinstance(sketch, CountSketchPlan) else () for sketch in self.agreement]
+            if sizes_asked != [(1,) * count for count in holders]:
+                raise PlanError("The plan's sketches of agreement do not fit the attributes that several parties hold.")
         if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
             raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
 
@@ -181,6 +197,11 @@ class Plan:
         out.append(LedgerEntry(GaussianEvent(self.count_sigma), self.party_names[0], "record count", noise))
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
+        for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
+            holders = ", ".join(self.party_names[party] for party in self.schema.holders[attribute])
+            noise = f"discrete Gaussian of variance {sketch.variance:.2f} in each, {sketch.bits} bits published"
+            released = f"count sketches of whether they agree on {self.schema.names[attribute]}"
+            out.append(LedgerEntry(sketch.event, holders, released, noise))
         if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
@@ -253,6 +274,7 @@ class Plan:
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
             **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
+            **({"agreement": [release_to_json(sketch) for sketch in self.agreement]} if self.agreement else {}),
         }
 
     @classmethod
@@ -281,6 +303,7 @@ class Plan:
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
                 public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
                 workload=Workload.from_json(data.get("workload", []), schema),
+                agreement=tuple(release_from_json(sketch) for sketch in data.get("agreement", [])),  # type: ignore[misc]
             )
         except VertiMRFError:
             raise
@@ -342,17 +365,27 @@ class Plan:
             lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
+        for attribute in self.schema.shared:
+            holders = " and ".join(self.party_names[party] for party in self.schema.holders[attribute])
+            lines.append(f"  {self.schema.names[attribute]} is one column that {holders} hold.")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
         return "\n".join(lines)
 
+    def agreement_of(self, party: int) -> dict[int, CountSketchPlan]:
+        """The sketches of agreement that a party publishes a table of, by attribute."""
+        asked = zip(self.schema.shared, self.agreement, strict=False)
+        return {attribute: sketch for attribute, sketch in asked if party in self.schema.holders[attribute]}
+
     def message_size(self, party: int) -> int:
         """Bytes of the sketches, or about as many of the responses, in a party's message."""
+        agreement = sum(packed_bytes(sketch.shapes((0,)), sketch.bits) for sketch in self.agreement_of(party).values())
         if self.sketch is None:
-            return 0
-        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party), self.expected_records), self.sketch.bits)
+            return agreement
+        shapes = self.sketch.shapes(self.schedule.of_party(party), self.expected_records)
+        return agreement + packed_bytes(shapes, self.sketch.bits)
 
 
 def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:

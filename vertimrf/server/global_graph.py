@@ -14,11 +14,12 @@ import numpy.typing as npt
 from ..errors import ModelError
 from ..model.clique_budget import CliqueBudget
 from ..model.fit import fit
-from ..model.junction_tree import JunctionTree, junction_tree
+from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..plan.plan import Plan
 from ..progress import Progress, Silent, towards
+from .shared_columns import local_tree
 
 __all__ = ["GlobalGraph", "combine_graphs"]
 
@@ -98,8 +99,7 @@ def combine_graphs(
     """
     sizes = plan.schema.sizes
     if not crossing:
-        edges = {pair for m in local for pair in itertools.combinations(m.attributes, 2)}
-        return GlobalGraph((), junction_tree(sizes, edges), None, ())
+        return GlobalGraph((), local_tree(plan, local), None, ())
     one_way = [m for m in local if len(m.attributes) == 1]
     larger = [
         m for m in (*local, *crossing) if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau

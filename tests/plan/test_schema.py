@@ -459,7 +459,8 @@ def test_parts_written_apart_make_one_schema() -> None:
 
 
 def test_an_attribute_of_several_parties_is_one() -> None:
-    age, sex, x, y, z = (Attribute.integer(name, size) for name, size in zip("age sex x y z".split(), (5, 2, 3, 4, 6), strict=True))
+    sizes = {"age": 5, "sex": 2, "x": 3, "y": 4, "z": 6}
+    age, sex, x, y, z = (Attribute.integer(name, size) for name, size in sizes.items())
     parts = {"a.toml": part("a", x, age, sex), "b.toml": part("b", y, sex, age), "c.toml": part("c", z, sex)}
     merged = Schema.merge(parts)
     assert merged.names == ("x", "age", "sex", "y", "z")

@@ -164,7 +164,7 @@ def test_messages_keep_what_agreement_they_hold() -> None:
 
 def frames(folder: Path, rate: float = 0.1) -> tuple[Path, Path, Path]:
     """Two parties' files, both with sex, and their schema, each part of which says it alike."""
-    truth, tables = tables_of(Schema.of({"a": [*OWN["a"], SEX], "b": [SEX, *OWN["b"]]}), rate)
+    _, tables = tables_of(Schema.of({"a": [*OWN["a"], SEX], "b": [SEX, *OWN["b"]]}), rate)
     for table, name in zip(tables, "ab", strict=True):
         frame = pd.DataFrame({a.name: row for a, row in zip(table.attributes, table.codes, strict=True)})
         frame.insert(0, "id", table.digests.astype(str))

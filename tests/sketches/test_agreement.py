@@ -83,7 +83,8 @@ def test_a_record_whose_values_differ_shows_no_more_than_one_whose_values_agree(
             both = []
             for ratio in (agree, differ):
                 # E_Q (L - e^eps)+ for a record added, E_Q (1 - e^eps L)+ for one removed.
-                excesses = np.maximum(ratio - np.exp(epsilon), 0) if direction == 1 else np.maximum(1 - np.exp(epsilon) * ratio, 0)
+                excesses = ratio - np.exp(epsilon) if direction == 1 else 1 - np.exp(epsilon) * ratio
+                excesses = np.maximum(excesses, 0)
                 both.append((excesses.mean(), excesses.std() / np.sqrt(draws)))
             (first, its_error), (second, other_error) = both
             assert second <= first + 5 * np.hypot(its_error, other_error)

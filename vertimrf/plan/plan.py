@@ -34,7 +34,7 @@ from .schedule import Group, Schedule
 from .schema import Schema
 from .workload import Workload
 
-__all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
+__all__ = ["LocalPlan", "Plan", "Shares", "check_target", "target_in_words"]
 
 FORMAT = 5
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
@@ -46,6 +46,8 @@ SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 LEAST_UNIT_SIGMA = 4.0
 # Targets that can be planned for.
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
+# From here on people are told that an epsilon is hardly any protection.
+WEAK_EPSILON = 8.0
 
 
 @dataclass(frozen=True)
@@ -441,3 +443,28 @@ def check_target(epsilon: float, delta: float | None) -> None:
             f"delta must be at most {MOST_DELTA:g}, not {delta:g}: to publish that part of all records outright would meet it; "
             "take one far below 1 / records."
         )
+
+
+def target_in_words(epsilon: float, delta: float | None, records: int | None) -> list[str]:
+    """What a target that protects little means, a plain sentence each; none for a usual one.
+
+    Args:
+        epsilon, delta: the target; no delta: the default.
+        records: about how many records there are; None where that is not known.
+    """
+    out = []
+    if epsilon >= WEAK_EPSILON:
+        odds = f"e^{epsilon:g}" if epsilon > 500 else f"{math.exp(epsilon):,.0f}" if epsilon < 20 else f"{math.exp(epsilon):.0e}"
+        out.append(
+            f"epsilon {epsilon:g} allows that whoever sees the result becomes {odds} times surer of anything about a person than "
+            "without her record: that is hardly any protection. Usual are 1 and below, and seldom above 3."
+        )
+    if delta is not None and records is None and delta > MOST_DELTA:
+        out.append(f"delta {delta:g} allows to give out that part of all records as they are; take one far below 1 / records.")
+    elif delta is not None and records is not None and delta * records >= 1:
+        out.append(
+            f"delta {delta:.3g} with about {records:,} records allows to give out about {delta * records:,.0f} whole "
+            f"record{'s' * (delta * records >= 1.5)} as they are; take one far below 1 / records, {1 / records:.2g}, such as the "
+            "default."
+        )
+    return out

@@ -1,8 +1,9 @@
 """Columns that two parties hold: what sharing them is worth, what contradictions do, and whether they are told.
 
 Adult in two halves. Apart, age and sex are the first party's; shared, the second party has them too, in some of its records with
-another value, drawn from all others alike. Three-way total variation distance to the first party's table, over all attributes and
-over those that nobody shares; and the disagreement that the server reports, beside the true one.
+another value, drawn from all others alike. Total variation distance to the first party's table: of three-way marginals of all
+attributes, and of those that nobody shares, and of pairs of a shared attribute and one that only the second party has. And the
+disagreement that the server reports, beside the true one.
 
     python -m benchmarks.shared_columns --json shared_columns.json
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from vertimrf.evaluate import tvd
+from vertimrf.evaluate import distance, tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
@@ -69,11 +70,14 @@ def run(data: Dataset, rate: float | None, epsilon: float, encoder: str, seed: i
     real = np.ascontiguousarray(data.codes[place])
     own = [i for i, name in enumerate(schema.names) if name not in SHARED]
     apart = [np.ascontiguousarray(codes[own]) for codes in (real, result.codes)]
+    second = [i for i in schema.party_attributes("two") if i in own]
+    bridged = [distance(real, result.codes, schema.sizes, (schema.index(name), i)) for name in SHARED for i in second]
     found = {
         "rate": rate,
         "seed": seed,
         "tvd": tvd(real, result.codes, schema.sizes, (3,))[3],
         "tvd_of_others": tvd(*apart, [schema.sizes[i] for i in own], (3,))[3],
+        "tvd_of_bridged_pairs": float(np.mean(bridged)),
         "warnings": list(result.warnings),
     }
     for each in result.disagreements:
@@ -98,7 +102,7 @@ def main() -> None:
         runs = [run(data, rate, options.epsilon, options.encoder, s, options.message_mb) for s in range(options.runs)]
         everything += runs
         line = "apart" if rate is None else f"shared, {rate:.0%} contradicted"
-        for what in ("tvd", "tvd_of_others"):
+        for what in ("tvd", "tvd_of_others", "tvd_of_bridged_pairs"):
             each = [one[what] for one in runs]
             line += f"; {what} {np.mean(each):.4f} +- {np.std(each, ddof=1) / math.sqrt(len(each)) if len(each) > 1 else 0:.4f}"
         for name in SHARED if rate is not None else ():

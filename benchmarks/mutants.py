@@ -263,6 +263,20 @@ NAMED: tuple[Mutation, ...] = (
         ("plan/test_impossible.py",),
     ),
     Mutation(
+        "the ledger drops the sketches of agreement",
+        "plan/plan.py",
+        "out.append(LedgerEntry(sketch.event, holders, released, noise))",
+        "pass",
+        ("server/test_shared_columns.py", "test_leaks.py"),
+    ),
+    Mutation(
+        "sketches of agreement count records by their ids alone",
+        "sketches/agreement.py",
+        "digests ^ words[codes]",
+        "digests ^ words[0]",
+        ("sketches/test_agreement.py",),
+    ),
+    Mutation(
         "the ledger drops the second round",
         "sketches/parameters.py",
         'out.append(LedgerEntry(replace(self.event, keys=self.second_keys), "all parties", released, noise))',

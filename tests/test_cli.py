@@ -593,3 +593,76 @@ def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     assert "These figures: NOT PRIVATE: exact statistics of the real tables, do not publish." in result.stderr
     assert "The synthetic table: Private (add or remove one record)" in result.stderr
     assert "across parties" in result.output
+
+
+def test_steps_and_times_are_told_in_a_pipe_when_asked_for(folder):
+    made = synthesize(folder, "--verbose")
+    assert made.exit_code == 0, made.output
+    lines = [line.partition(" ")[2] for line in made.stderr.splitlines() if line[2:3] == ":"]
+    assert {"reading tables", "party left", "global model", "sampling"} <= set(lines)
+    assert any(line.startswith("party right: took ") for line in lines)
+    silent = synthesize(folder, out=folder / "again.csv")
+    assert silent.exit_code == 0
+    assert "reading tables" not in silent.output
+
+
+def test_kernels_that_have_to_be_compiled_first_are_told_in_a_pipe_too(folder, monkeypatch):
+    monkeypatch.setattr("vertimrf.kernels.warm.missing", lambda wanted=None: ["one", "two"])
+    monkeypatch.setattr("vertimrf.kernels.warm.compile_missing", lambda jobs, told: None)
+    assert "Compiling 2 kernels, once on this machine" in synthesize(folder).stderr
+
+
+@pytest.mark.parametrize("command", ["party", "server", "synthesize"])
+def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, command):
+    """One sentence, no table read, nothing written."""
+    from collections import namedtuple
+
+    planned(folder)
+    plan = ("--plan", folder / "plan.json")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: namedtuple("usage", "total used free")(10**9, 10**9, 100))
+    monkeypatch.setattr("vertimrf.tables.arrow.read_arrow", lambda *_: pytest.fail("read a table first"))
+    before = set(folder.iterdir())
+    if command == "party":
+        arguments = ("party", folder / "left.csv", *plan, "--key", folder / "left.key", "--secret", folder / "left.secret")
+        outcome = run(*arguments, "--id", "id", "--out", folder / "left.message")
+    elif command == "server":
+        outcome = run("server", folder / "left.message", *plan, "--key", folder / "server.key", "--out", folder / "out.csv")
+    else:
+        outcome = synthesize(folder)
+    refused(outcome, "MB left", "make room or name another folder")
+    assert set(folder.iterdir()) == before
+
+
+def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", str(folder / "plan.json"))
+
+    monkeypatch.setattr("vertimrf.plan.plan.write_text", full)
+    outcome = run(
+        "plan", "--schema", folder / "schema.toml", "--epsilon", 1, "--expected-records", 4000, "--out", folder / "plan.json"
+    )
+    refused(outcome, "Cannot write or read", "plan.json: No space left on device.")
+
+
+def test_a_target_that_protects_little_is_told_in_plain_words(folder):
+    def planned_for(epsilon, delta, out):
+        outcome = run(
+            "plan", "--schema", folder / "schema.toml", "--epsilon", epsilon, "--delta", delta, "--expected-records", 4000,
+            "--out", folder / out,
+        )  # fmt: skip
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.stderr
+
+    assert planned_for(1, 1e-6, "fine.json") == ""
+    weak = planned_for(1000, 0.001, "weak.json")
+    assert "Warning: epsilon 1000 allows that whoever sees the result becomes e^1000 times surer of anything about a pers" in weak
+    assert "Warning: delta 0.001 with about 4,000 records allows to give out about 4 whole records as they are" in weak
+    assert "2,981 times surer" in planned_for(8, 1e-6, "eight.json")
+    priced = run("account", folder / "weak.json")
+    assert "that is hardly any protection" in priced.stderr
+    assert "about 4 whole records" in priced.stderr
+    made = synthesize(folder, epsilon=20.0)
+    assert "Warning: epsilon 20 allows" in made.stderr
+    refused(synthesize(folder, delta=0.5), "delta must be at most 0.01, not 0.5: to publish that part of all records outright")
+    sketches = run("account", "--sketch-keys", 100, "--phantoms", 1000, "--floor", 2, "--ceiling", 14, "--delta", 0.5)
+    assert "Warning: delta 0.5 allows to give out that part of all records as they are" in sketches.stderr

@@ -58,3 +58,21 @@ def test_aim_through_opendp(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("polars")
     importlib.import_module("aim_through_opendp").main([])
     assert "fitted by vertimrf.adapters.mbi1" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell, as a reader would run them, and a picture where one is due."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("ipykernel")
+    # Its kernel is a process of its own.
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
+    notebook = nbformat.read(FOLDER / "notebook.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    ran = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in ran.cells for output in cell.get("outputs", [])]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
+    said = "".join(output.get("text", "") for output in outputs)
+    assert "survey and clinic agree on 'sex'" in said
+    assert said.count("Private (add or remove one record)") == 2

@@ -75,6 +75,7 @@ CASES = {
     "three parties, two rounds": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, {"rounds": 2}),
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
+    "shared columns": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16, "shared": 5}),
     "as published": (((6, 5, 4, 7), (5, 7, 6, 5)), 3000, {"encoder": "published", "claim_as_published": True, "keys": 1 << 15}),
 }
 
@@ -85,7 +86,10 @@ def plan_of(case):
     parties = zip(names, sizes, strict=False)
     held = {name: [Attribute.integer(f"{name[:2]}{i}", size) for i, size in enumerate(own)] for name, own in parties}
     settings = {"epsilon": 4.0, "nonce": "leaks", "keys": 1 << 10, "tau": 3000} | settings
+    if common := settings.pop("shared", 0):
+        held = {name: [*own, Attribute.integer("common", common)] for name, own in held.items()}
     plan = make_plan(Schema.of(held), expected_records=records, **settings)
+    assert len(plan.agreement) == (common > 0)
     assert [local.score_sigma > 0 for local in plan.local] == [case != "one clique" and len(own) > 1 for own in sizes]
     return plan
 
@@ -205,7 +209,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
         assert not any(tape.queries for tape in given.tapes[1:])
         seen += len(allowed)
     rounds = [entry.event for entry in plan.entries() if isinstance(entry.event, SketchEvent | CountSketchEvent)]
-    assert len(rounds) == len(recorded[0].rounds) == 1 + bool(plan.second_keys)
+    assert len(rounds) - len(plan.agreement) == len(recorded[0].rounds) == 1 + bool(plan.second_keys)
     assert seen + len(rounds) == len(plan.entries())
 
 
@@ -266,10 +270,29 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
                 assert chi_square(np.bincount(codes, minlength=2 * half), expected) > ALPHA / 26
 
 
+def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
+    """An empty table: every holder's is one of the ledgered event's groups, and codes follow the law of its noise alone."""
+    plan = plan_of("shared columns")
+    event = next(entry.event for entry in plan.entries() if "agree on common" in entry.released)
+    releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
+    published = [table for one in releases for table in one.rounds[0].agreement]
+    assert [table.shape for table in published] == [(1, event.buckets * event.repetitions)] * event.groups
+    noise = np.arange(-200, 200) + 0.5
+    law = np.exp(-(noise**2) / (2 * event.variance))
+    (sketch,) = plan.agreement
+    half = 1 << (sketch.bits - 1)
+    for one, codes in zip(releases, published, strict=True):
+        counts = next(m.counts for m in one.rounds[0].marginals if m.attributes == (plan.schema.index("common"),))
+        (step,) = code_steps(sketch, np.array([float(counts.sum())]))
+        at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
+        expected = np.bincount(at, law / law.sum(), minlength=2 * half)
+        assert chi_square(np.bincount(codes.ravel(), minlength=2 * half), expected) > ALPHA / 2
+
+
 def test_entropy_is_drawn_for_sketches_alone_and_for_each(plan, recorded):
     for given in recorded:
         for one, tape in zip(given.rounds, given.tapes, strict=True):
-            sketches = sum(table.size for table in one.sketches)
+            sketches = sum(table.size for table in (*one.sketches, *getattr(one, "agreement", ())))
             # A byte or two each, and eight or sixteen more for each that they do not settle.
             each, further = (2, 16) if isinstance(plan.sketch, CountSketchPlan) else (1, 8)
             more = sum(tape.bytes_asked) - each * sketches
@@ -394,7 +417,8 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
         header, arrays = container.unpack(data, "party message", "message")
         assert set(header) <= {"plan", "party", "standing", "count", "marginals"}
         assert header["standing"]["reasons"] == list(plan.reasons)
-        assert {name.rstrip("0123456789") for name in arrays} == {"marginal", "bins", "sketch"}
+        assert {name.rstrip("0123456789") for name in arrays} - {"agreement"} == {"marginal", "bins", "sketch"}
+        assert ("agreement0" in arrays) == bool(plan.agreement)
         assert {key for marginal in header["marginals"] for key in marginal} == {"attributes", "sigma", "units"}
         assert Message.from_bytes(data, plan).count == (None if party else given.tapes[0].answers[0][0])
 

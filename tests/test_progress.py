@@ -100,7 +100,30 @@ def test_a_short_step_gets_none(capsys):
     assert capsys.readouterr().err == "  encoding …\n"
 
 
-@pytest.mark.parametrize(("terminal", "kind"), [(True, progress.TerminalProgress), (False, progress.Silent)])
-def test_a_pipe_gets_silence(monkeypatch, terminal, kind):
+@pytest.mark.parametrize(("terminal", "kind"), [(True, progress.TerminalProgress), (False, progress.Logged)])
+def test_a_pipe_gets_the_log(monkeypatch, terminal, kind):
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
     assert type(progress.for_terminal()) is kind
+
+
+def test_the_log_has_steps_and_times_and_is_silent_unless_asked_for(monkeypatch, caplog, capsys):
+    monkeypatch.setattr(progress, "OFTEN", 0.0)
+
+    def told():
+        log = progress.Logged()
+        log.step("encoding")
+        log.advance(1, 4)
+        log.step("sampling")
+
+    told()
+    assert capsys.readouterr() == ("", "")
+    assert not caplog.records
+    with caplog.at_level("INFO", logger="vertimrf"):
+        told()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [record.name for record in caplog.records] == ["vertimrf"] * 4
+    assert lines[0] == "encoding"
+    assert lines[1].startswith("encoding: 25 %, ")
+    assert lines[2].startswith("encoding: took ")
+    assert lines[3] == "sampling"
+    assert type(RunOptions().progress) is progress.Logged

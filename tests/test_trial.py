@@ -301,8 +301,11 @@ def test_splits_must_match():
     with pytest.raises(SchemaError):
         open_tables([left], "id", None, split=[1, 5])
     flat = Schema(attributes=schema_of_two().attributes[:2], parties=(("all", ("a", "b")),))
-    with pytest.raises(SchemaError, match="two parties"):
-        open_tables([left, left], "id", flat)
+    with pytest.raises(SchemaError, match="column 'x', which the schema lacks"):
+        open_tables([left, right], "id", flat)
+    # A column that both tables have is one attribute at two parties.
+    dealt, _ = open_tables([left, left[["id", "b"]]], "id", flat)
+    assert dealt.parties == (("party1", ("a", "b")), ("party2", ("b",)))
 
 
 @pytest.mark.parametrize(

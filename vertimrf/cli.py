@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import logging
 import os
+import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,11 +25,34 @@ __all__ = ["main"]
 ENCODERS = "count-sketch; scheduled-pairs (in two rounds); grr (baseline, replace one record); published (not private)."
 MESSAGE_MB = f"Budget for a party's sketches, MB; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs {PAIRS_BYTES / 1e6:g}."
 EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
+# Of a value in a table of text; more than most take.
+BYTES_A_VALUE = 12
 ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
+# What a file system says that will not be written to: nothing of the program's.
+UNWRITABLE = {errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOENT, errno.ENOSPC, errno.EPERM, errno.EROFS}
+
+
+class _Told(logging.Handler):
+    """The library's log as lines on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.WARNING:
+            click.echo(f"Warning: {record.getMessage()}", err=True)
+        else:
+            click.echo(f"{time.strftime('%H:%M:%S', time.localtime(record.created))} {record.getMessage()}", err=True)
+
+
 class _Group(click.Group):
-    """Turns the library's typed errors into one sentence and exit code 2; knows commands of two words."""
+    """Turns the library's typed errors, and what a disk refuses, into one sentence and exit code 2; knows commands of two words,
+    and takes --verbose anywhere.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--verbose" in args:
+            args = ["--verbose", *(arg for arg in args if arg != "--verbose")]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -39,12 +67,23 @@ class _Group(click.Group):
         except VertiMRFError as error:
             click.echo(f"Error: {error}", err=True)
             ctx.exit(2)
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            where = "" if error.filename is None else f" {error.filename}"
+            click.echo(f"Error: Cannot write or read{where}: {error.strerror}.", err=True)
+            ctx.exit(2)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="vertimrf")
-def main() -> None:
+@click.option("--verbose", is_flag=True, help="Steps and times as lines on standard error, in a pipe too.")
+def main(verbose: bool) -> None:
     """Differentially private synthesis of a table whose columns are held by different parties."""
+    log = logging.getLogger("vertimrf")
+    log.setLevel(logging.INFO if verbose else logging.WARNING)
+    if not any(isinstance(handler, _Told) for handler in log.handlers):
+        log.addHandler(_Told())
 
 
 def _numbers(text: str, option: str) -> list[int]:
@@ -77,6 +116,33 @@ def _check_writable(*paths: str | None) -> None:
             raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
         if not os.access(Path(str(path)).absolute().parent, os.W_OK):
             raise PlanError(f"Cannot write {path}: its folder is read-only; name a file in another.")
+
+
+def _check_room(*files: tuple[str | Path | None, float]) -> None:
+    """Refuse before the work what would fill a disk: pairs of a path, - and None aside, and bytes; one folder's add up."""
+    from .party.check import check_space
+
+    needed: dict[Path, float] = {}
+    for path, size in files:
+        if path not in (None, "-"):
+            folder = Path(str(path)).absolute().parent
+            needed[folder] = needed.get(folder, 0.0) + size
+    for folder, size in needed.items():
+        if short := check_space(folder, size):
+            raise PlanError(short)
+
+
+def _check_release(out: str, records: Path, size: float) -> None:
+    """Refuse before the work where a release, or the record of it, could not be written."""
+    _check_writable(str(records / "record") if records.is_dir() else str(records))
+    _check_room((out, size), (records / "record" if records.is_dir() else records, size))
+
+
+def _result_bytes(plan: Any, rows: int | None) -> tuple[float, float]:
+    """About what a synthetic table and a model take on disk, at most."""
+    from .plan.forecast import model_cells
+
+    return BYTES_A_VALUE * (rows or plan.expected_records) * len(plan.schema.sizes), 8 * model_cells(plan.schema.sizes, plan.tau)
 
 
 def _check_new(path: str, kept: str) -> None:
@@ -153,7 +219,23 @@ def _compile_kernels(*wanted: str) -> None:
     if jobs:
         progress = for_terminal()
         progress.step("compiling kernels, once on this machine")
+        if not sys.stderr.isatty():
+            # A minute or so of silence would worry whoever reads along.
+            click.echo(f"Compiling {len(jobs)} kernels, once on this machine; `vertimrf warmup` does so beforehand.", err=True)
         compile_missing(jobs, progress.advance)
+
+
+def _print_warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+
+
+def _print_findings(result: Any) -> None:
+    """What a run could not do, and how far parties contradict each other on what several hold."""
+    _print_warnings(result.warnings)
+    for found in result.disagreements:
+        if not found.significant:
+            click.echo(found.sentence(result.plan), err=True)
 
 
 def _load_schema(path: str | None) -> Any:
@@ -207,6 +289,7 @@ def synthesize(
 ) -> None:
     """All parties and the server on one machine, for trials; or one TABLE that one holder has, without any protocol."""
     from .options import RunOptions
+    from .plan.plan import target_in_words
     from .tables.arrow import check_output, write_table
     from .trial import synthesize as run_trial
 
@@ -220,6 +303,7 @@ def synthesize(
             )
         from .synthesizer import Synthesizer
 
+        _print_warnings(target_in_words(epsilon, delta, expected_records))
         _compile_kernels("party", "server")
         made = Synthesizer(
             domains, id=id_column, expected_records=expected_records, tau=tau, workload=_workload(workload),
@@ -234,8 +318,12 @@ def synthesize(
             click.echo(made.ledger.table())
             click.echo(f"{table.num_rows:,} synthetic rows written to {out}.")
         return
+    # A message for every table, before it is read back.
+    most = _message_bytes(message_mb) or PAIRS_BYTES
+    _check_room((Path(tempfile.gettempdir()) / "message", (len(tables) + (split or "").count(",")) * most))
     if id_column is None:
         raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
+    _print_warnings(target_in_words(epsilon, delta, expected_records))
     _compile_kernels("party", "server", encoder or default_encoder(rounds))
     trial = run_trial(
         tables,
@@ -254,8 +342,7 @@ def synthesize(
         message_bytes=_message_bytes(message_mb),
         workload=_workload(workload),
     )
-    for warning in trial.result.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+    _print_findings(trial.result)
     write_table(trial.table, out, trial.ledger.standing)
     if model_file is not None:
         from .named_model import Model
@@ -320,6 +407,7 @@ def evaluate(
 
 
 def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
+    click.echo("TVD of two tables' marginal: the part of the records that would have to change for one to be the other, 0 to 1.")
     for way, distance in outcome["tvd"].items():
         across = outcome.get("tvd_across_parties", {}).get(way)
         click.echo(
@@ -385,7 +473,11 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
     _check_schema_file(out)
     merged = Schema.merge({path: Schema.load(path) for path in parts})
     merged.save(out)
-    click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(name for name, _ in merged.parties)}.")
+    names = [name for name, _ in merged.parties]
+    click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(names)}.")
+    for attribute in merged.shared:
+        holders = " and ".join(names[party] for party in merged.holders[attribute])
+        click.echo(f"  {merged.names[attribute]!r} is taken for one column that {holders} hold; if it is not, rename it at one.")
     for remark in merged.remarks():
         click.echo(f"  Note: {remark}")
     if not merged.public:
@@ -429,6 +521,7 @@ def plan(
     Without any, the plan can be priced, and no message can be made for it.
     """
     from .keys import Offer, PublicKeys
+    from .plan.plan import target_in_words
     from .plan.planner import make_plan, split_parties
 
     _check_new(out, "messages made for it would be of no use without it")
@@ -452,6 +545,7 @@ def plan(
         workload=_workload(workload),
     )
     made.save(out)
+    _print_warnings(target_in_words(made.epsilon, made.delta, made.expected_records))
     click.echo(made.summary())
     for remark in loaded.remarks():
         click.echo(f"  Note: {remark}")
@@ -532,8 +626,10 @@ def account(
 
     Several plans over the same people add up; of each a message is released once.
     """
+    from .plan.plan import Plan, target_in_words
     from .privacy.accountant import epsilon
     from .privacy.events import CountSketchEvent, Event, SketchEvent
+    from .privacy.ledger import Ledger
 
     _check_writable(json_file)
     if bool(plans) + (sketch_keys is not None) + (groups is not None) != 1:
@@ -541,10 +637,8 @@ def account(
             "Give either plans, or --sketch-keys with --phantoms, --floor, --ceiling and --delta, or --groups with --variance, "
             "--buckets, --repetitions and --delta."
         )
+    loaded: list[Plan] = []
     if plans:
-        from .plan.plan import Plan
-        from .privacy.ledger import Ledger
-
         loaded = [Plan.load(path) for path in plans]
         if len({one.digest() for one in loaded}) < len(loaded):
             raise PlanError("One plan is given twice: it can be released for only once, and two plans add up to less.")
@@ -573,6 +667,8 @@ def account(
         if records_per_person is not None:
             raise PlanError("--records-per-person goes with plans.")
         text = f"epsilon {spent.epsilon:.4f} at delta {delta:.4g} (add or remove one record; {spent.method})."
+    records = min((one.expected_records for one in loaded), default=None)
+    _print_warnings(target_in_words(priced["epsilon"], ledger.delta if plans else delta, records))
     _write_json(json_file, priced)
     if json_file != "-":
         click.echo(text)
@@ -801,16 +897,14 @@ def party(
 ) -> None:
     """A data holder: encode one table into the one message that leaves it, for the server's eyes."""
     from .options import RunOptions
-    from .party.check import check_space
     from .party.party import Party
     from .party.releases import Releases
     from .party.secret import Secret
 
     _check_writable(out)
     agreed, own = _load_own(plan_file, key)
-    # Room for the message, and for the record of it.
-    if short := check_space(Path(out).absolute().parent, 2 * agreed.message_size(agreed.party_names.index(own.party))):
-        raise PlanError(short)
+    releases = Releases.beside(secret_file)
+    _check_release(out, releases.folder, agreed.message_size(agreed.party_names.index(own.party)))
     if agreed.sketch is not None and agreed.sketch.claimed_share and not claim_as_published:
         raise PlanError(
             f"{plan_file} asks for the published encoder, which gives complete records away; refuse it, or reproduce the paper "
@@ -819,7 +913,6 @@ def party(
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
     _compile_kernels("party", agreed.encoder)
     records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
-    releases = Releases.beside(secret_file)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
     _write_release(out, message)
     click.echo(
@@ -889,9 +982,10 @@ def answer(
     _check_writable(out)
     agreed, own = _load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
+    releases = Releases.beside(secret_file)
+    _check_release(out, releases.folder, asked.message_size(agreed.party_names.index(own.party)))
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
     records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
-    releases = Releases.beside(secret_file)
     reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
     _write_release(out, reply)
     click.echo(
@@ -939,6 +1033,8 @@ def server(
     if Path(out).exists() and not overwrite:
         raise PlanError(f"{out} exists; name another file, or write over it with --overwrite.")
     agreed, own = _load_own(plan_file, key, server=True)
+    table_bytes, model_bytes = _result_bytes(agreed, rows)
+    _check_room((out, table_bytes), (model_file, model_bytes))
     received = [Message.load(path, agreed, own) for path in messages]
     asked = None if follow_up_file is None else FollowUp.load(follow_up_file, agreed)
     if answers and asked is None:
@@ -947,8 +1043,7 @@ def server(
     role = Server(agreed, RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()))
     _compile_kernels("server", agreed.encoder)
     result = role.run(role.read(received), asked, replies)
-    for warning in result.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+    _print_findings(result)
     standing = result.ledger.standing
     write_table(result.table, out, standing)
     if model_file is not None:

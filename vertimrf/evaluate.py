@@ -272,12 +272,18 @@ def by_way(means: dict[int, float]) -> dict[str, float]:
 def read_real(
     sources: Sequence[Any], id: str, schema: Schema, csv: CsvFormat
 ) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]]]:
-    """All attributes, whichever table holds them, in the order of the records' digests: codes [shape=(d, n)], and numbers."""
-    names, tables, found = [], [], []
+    """All attributes, whichever table holds them, in the order of the records' digests: codes [shape=(d, n)], and numbers.
+
+    Of a column that several parties hold, the first table's that has it.
+    """
+    names, tables = [], []
+    found: list[str] = []
     numbers: dict[str, npt.NDArray[np.float64]] = {}
     for i, source in enumerate(sources):
         names.append(name_of(source, f"real table {i + 1}"))
         table = read_arrow(source, csv)
+        known = {schema.names[a] for a in schema.shared}.intersection(found)
+        table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
         held = encode_arrow(table, id, part, names[-1])
         order = np.argsort(held.digests)

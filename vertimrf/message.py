@@ -53,6 +53,8 @@ class Message:
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
             Shared keys: per group, the same. Count sketches: per group, codes [shape=(values, numbers), uint8]. Randomised
             responses: per group [shape=(1, records), uint8].
+        agreement: per attribute of this party that others hold too, where the plan asks for it, codes [shape=(1, numbers),
+            uint8] (:mod:`vertimrf.sketches.agreement`).
     """
 
     plan_digest: bytes
@@ -62,6 +64,7 @@ class Message:
     marginals: tuple[LocalMarginal, ...]
     bins: tuple[tuple[npt.NDArray[np.int64], ...], ...]
     sketches: tuple[npt.NDArray[np.uint8], ...]
+    agreement: tuple[npt.NDArray[np.uint8], ...] = ()
 
     def to_bytes(self, plan: Plan) -> bytes:
         """The message before it is sealed: sketch levels go as offsets above the plan's floor, packed."""
@@ -78,6 +81,8 @@ class Message:
         arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))}
         if plan.sketch is not None:
             arrays |= _packed(self.sketches, plan.sketch)
+        for i, (codes, sketch) in enumerate(zip(self.agreement, plan.agreement_of(self.party).values(), strict=True)):
+            arrays[f"agreement{i}"] = pack_bits(codes, sketch.bits)
         return container.pack(KIND, header, arrays)
 
     def seal(self, plan: Plan, key: PrivateKey) -> bytes:
@@ -234,6 +239,7 @@ def largest_message(plan: Plan) -> int:
         bins = sum(plan.schema.sizes[a] for group in groups for a in plan.groups[group].attributes)
         rows = RECORDS_OVER_EXPECTED * plan.expected_records
         sketches = 0 if plan.sketch is None else packed_bytes(plan.sketch.shapes(groups, rows), plan.sketch.bits)
+        sketches += sum(packed_bytes(sketch.shapes((0,)), sketch.bits) for sketch in plan.agreement_of(party).values())
         headers = MARGINAL_HEADER * (len(sizes) + larger)
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
@@ -293,10 +299,14 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     sketches: list[npt.NDArray[np.uint8]] = []
     if plan.sketch is not None:
         sketches = _sketches(arrays, plan.sketch, groups, int(header["rows"]) if plan.sketch.publishes_rows and groups else 0)
+    agreement = []
+    for i, sketch in enumerate(plan.agreement_of(party).values()):
+        packed = _array(arrays, f"agreement{i}", np.uint8, (packed_size(sketch.numbers, sketch.bits),))
+        agreement.append(unpack_bits(packed, sketch.numbers, sketch.bits).reshape(1, -1))
     count = header["count"]
     if (count is None) != (party != 0) or not (count is None or (isinstance(count, int) and abs(count) < 1 << 62)):
         raise MessageError("the first party, and it alone, states a record count.")
-    expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches)
+    expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches) + len(agreement)
     if len(arrays) != expected:
         raise MessageError(f"it holds {len(arrays)} arrays where the plan asks for {expected}.")
     return Message(
@@ -307,6 +317,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         marginals=tuple(marginals),
         bins=tuple(bins),
         sketches=tuple(sketches),
+        agreement=tuple(agreement),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import PlanError
-from .progress import Progress, Silent
+from .progress import Logged, Progress
 
 __all__ = ["REDUCTIONS", "RunOptions"]
 
@@ -25,7 +25,7 @@ class RunOptions:
         consistency: whether the paper's consistency enforcement is run on cross-party marginals before the fit, which
             reconciles by precision what it is given.
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
-        progress: told of each step as it starts, and of how far it has come.
+        progress: told of each step as it starts, and of how far it has come; default the logger ``vertimrf``, as information.
 
     Raises:
         PlanError: an option out of range.
@@ -36,7 +36,7 @@ class RunOptions:
     reduction: str = "fit"
     consistency: bool = False
     num_threads: int | None = None
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=Logged)
 
     def __post_init__(self) -> None:
         if self.reduction not in REDUCTIONS:

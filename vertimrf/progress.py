@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import sys
 import time
@@ -11,10 +12,13 @@ from typing import Any, Protocol
 
 import click
 
-__all__ = ["Progress", "Silent", "TerminalProgress", "fitting", "for_terminal", "towards"]
+__all__ = ["Logged", "Progress", "Silent", "TerminalProgress", "fitting", "for_terminal", "towards"]
 
-# Seconds after which a step gets a bar.
+LOG = logging.getLogger("vertimrf")
+
+# Seconds after which a step gets a bar, and between two lines of the log on one step.
 SOON = 1.0
+OFTEN = 20.0
 # Proximal steps that a fit takes (Adult, PISA and the demo: three to five).
 FIT_STEPS = 4.0
 # Units of work whose end is not known beforehand.
@@ -39,6 +43,29 @@ class Silent:
 
     def advance(self, done: int, of: int) -> None:
         """See :class:`Progress`."""
+
+
+class Logged:
+    """Tells the logger ``vertimrf``, as information, which nobody sees unless asked for."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._start = self._told = 0.0
+
+    def step(self, name: str) -> None:
+        """See :class:`Progress`."""
+        now = time.monotonic()
+        if self._name:
+            LOG.info("%s: took %.1f s", self._name, now - self._start)
+        self._name, self._start, self._told = name, now, now
+        LOG.info("%s", name)
+
+    def advance(self, done: int, of: int) -> None:
+        """See :class:`Progress`."""
+        now = time.monotonic()
+        if now - self._told >= OFTEN:
+            self._told = now
+            LOG.info("%s: %.0f %%, %.0f s so far", self._name, 100 * done / max(of, 1), now - self._start)
 
 
 class TerminalProgress:
@@ -106,5 +133,5 @@ def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, 
 
 
 def for_terminal() -> Progress:
-    """Progress on a terminal; silence in a pipe."""
-    return TerminalProgress() if sys.stderr.isatty() else Silent()
+    """Progress on a terminal; in a pipe the log, which is silent unless it is asked for."""
+    return TerminalProgress() if sys.stderr.isatty() else Logged()

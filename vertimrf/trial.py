@@ -283,21 +283,15 @@ def _name(source: Any, index: int) -> str:
 def _deal_by_columns(schema: Schema, tables: Sequence[pa.Table], id: str) -> Schema:
     """Parties of a schema that names none: each table holds the attributes it has columns for."""
     held = [tuple(c for c in table.column_names if c != id) for table in tables]
-    seen: dict[str, int] = {}
+    by_name = dict(zip(schema.names, schema.attributes, strict=True))
     for i, columns in enumerate(held):
         for column in columns:
-            if column in seen:
-                raise SchemaError(f"Attribute {column!r} is at two parties (tables {seen[column] + 1} and {i + 1}); drop one.")
-            seen[column] = i
-    by_name = dict(zip(schema.names, schema.attributes, strict=True))
-    for column, i in seen.items():
-        if column not in by_name:
-            raise SchemaError(f"Table {i + 1} has column {column!r}, which the schema lacks; add it there or drop the column.")
-    missing = [name for name in schema.names if name not in seen]
+            if column not in by_name:
+                raise SchemaError(
+                    f"Table {i + 1} has column {column!r}, which the schema lacks; add it there or drop the column."
+                )
+    missing = [name for name in schema.names if not any(name in columns for columns in held)]
     if missing:
         raise SchemaError(f"No table has a column for attribute {missing[0]!r} of the schema; add it or drop the attribute.")
-    return replace(
-        schema,
-        attributes=tuple(by_name[column] for columns in held for column in columns),
-        parties=tuple((f"party{i + 1}", columns) for i, columns in enumerate(held)),
-    )
+    dealt = Schema.of({f"party{i + 1}": [by_name[column] for column in columns] for i, columns in enumerate(held)})
+    return replace(schema, attributes=dealt.attributes, parties=dealt.parties)

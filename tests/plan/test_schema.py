@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from vertimrf.errors import SchemaError, TableError
 from vertimrf.plan.attribute import MAX_SIZE, Attribute
+from vertimrf.plan.schedule import crossing_pairs, smallest_triples
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.table import encode_arrow
@@ -222,7 +223,10 @@ BAD = [
     (attribute(bounds=["2020-01-01"], bins="day", calendar="date"), "the first and the last date"),
     ({"party": [{"name": "p", "attribute": [{"codes": 2}]}]}, "non-empty text name"),
     ({"party": [{"name": "p", "attribute": [{"name": "x", "codes": 2}] * 2}]}, "'x' is twice at party 'p'"),
-    ({"party": [{"name": n, "attribute": [{"name": "x", "codes": 2}]} for n in "pq"]}, "at party 'p' and at party 'q'"),
+    (
+        {"party": [{"name": n, "attribute": [{"name": "x", "codes": 2 + (n == "q")}]} for n in "pq"]},
+        "'x' is at parties 'p' and 'q', with different domains",
+    ),
     ({"party": [{"name": "p", "attribute": [{"name": n, "codes": 2}]} for n in "xy"]}, "Two parties are called 'p'"),
     ({"party": [{"attribute": [{"name": "x", "codes": 2}]}]}, "party's name is ''"),
     ({"party": [{"name": "p"}]}, "missing; write a non-empty list"),
@@ -363,8 +367,18 @@ def test_inference_refuses_what_has_no_domain() -> None:
         draft_schema([pa.table({"id": [1], "x": [1]})], "id", drop=["z"])
     with pytest.raises(SchemaError, match="2 names for 1 tables"):
         draft_schema([pa.table({"id": [1], "x": [1]})], "id", ["a", "b"])
-    with pytest.raises(SchemaError, match="at party 'party1' and at party 'party2'"):
-        draft_schema([pa.table({"id": [1], "x": [1]})] * 2, "id")
+    with pytest.raises(SchemaError, match="at parties 'party1' and 'party2', with different domains"):
+        draft_schema([pa.table({"id": [1], "x": x}) for x in ([1], ["f"])], "id")
+
+
+def test_a_column_that_several_tables_have_is_drafted_from_all_of_them() -> None:
+    draft = draft_schema([pa.table({"id": [1, 2], "x": x, name: [1, 2]}) for x, name in (([1, 2], "a"), ([5, 2], "b"))], "id")
+    assert draft.schema.parties == (("party1", ("x", "a")), ("party2", ("x", "b")))
+    assert draft.schema.attributes[0].values == (1, 2, 5)
+    assert [str(flag) for flag in draft.flags if flag.column == "x"] == [
+        f"party{i}: column 'x' is in several tables: taken for one column; rename it in one of them if it is another."
+        for i in (1, 2)
+    ]
 
 
 CALENDAR = """
@@ -439,10 +453,33 @@ def test_parts_written_apart_make_one_schema() -> None:
         })  # fmt: skip
     assert str(caught.value) == (
         "Attribute 'age' is at parties 'a' and 'b', integer at one and numeric at the other; "
-        "Attribute 'sex' is at parties 'a' and 'b', with different domains; "
-        "Attribute 'sex' is at parties 'a' and 'c', with the same domain; "
-        "Attribute 'sex' is at parties 'b' and 'c', with different domains. Rename them, or keep each at one party."
+        "Attribute 'sex' is at parties 'a' and 'b', with different domains. "
+        "Where this is one column, describe it alike at all of them; where it is not, rename it."
     )
+
+
+def test_an_attribute_of_several_parties_is_one() -> None:
+    sizes = {"age": 5, "sex": 2, "x": 3, "y": 4, "z": 6}
+    age, sex, x, y, z = (Attribute.integer(name, size) for name, size in sizes.items())
+    parts = {"a.toml": part("a", x, age, sex), "b.toml": part("b", y, sex, age), "c.toml": part("c", z, sex)}
+    merged = Schema.merge(parts)
+    assert merged.names == ("x", "age", "sex", "y", "z")
+    # A party's part is in the schema's order, whatever order it was written in.
+    assert merged.parties == (("a", ("x", "age", "sex")), ("b", ("age", "sex", "y")), ("c", ("sex", "z")))
+    assert merged.part("b") == (age, sex, y)
+    assert merged.party_attributes("c") == (2, 4)
+    assert merged.holders == ((0,), (0, 1), (0, 1, 2), (1,), (2,))
+    assert merged.shared == (1, 2)
+    assert [merged.party_of(i) for i in range(5)] == [0, 0, 0, 1, 2]
+    assert merged.held_together((1, 2, 3))
+    assert not merged.held_together((0, 3))
+    assert Schema.from_json(merged.to_json()) == merged
+    assert crossing_pairs(merged) == [(0, 3), (0, 4), (1, 4), (3, 4)]
+    assert all(not merged.held_together(own) for own in smallest_triples(merged))
+    with pytest.raises(SchemaError, match="in order"):
+        Schema(merged.attributes, (("a", ("x", "age", "sex")), ("b", ("y", "age")), ("c", ("z",))))
+    with pytest.raises(SchemaError, match="in order"):
+        Schema(merged.attributes, (("a", ("x", "age", "sex")), ("b", ("age", "w")), ("c", ("z",))))
 
 
 def test_schemas_do_not_load_the_table_reader() -> None:

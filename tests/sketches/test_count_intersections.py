@@ -11,7 +11,7 @@ from vertimrf.errors import MessageError
 from vertimrf.sketches.count_intersections import (
     CORRELATIONS,
     CountedGroup,
-    _curve,
+    code_curve,
     estimate_cells,
     predicted_cell_errors,
 )
@@ -105,10 +105,10 @@ def test_steps_from_sizes_far_off_cost_little_and_bias_nothing():
 
 def test_codes_lose_what_quantisers_are_known_to_lose():
     """1 bit: the arcsine law and 2 / pi; 2 to 4 bits: distortions of the best uniform quantisers (Max, 1960)."""
-    one = _curve(1)
+    one = code_curve(1)
     np.testing.assert_allclose(one.of_codes, 2 / np.pi * np.arcsin(CORRELATIONS), atol=2e-3)
     for bits, kept in ((1, 0.6366), (2, 0.8812), (3, 0.9626), (4, 0.9885)):
-        curve = _curve(bits)
+        curve = code_curve(bits)
         assert curve.gain**2 == pytest.approx(kept, abs=5e-4)
         assert (np.diff(curve.of_codes) > 0).all()
 

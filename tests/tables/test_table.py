@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -102,6 +103,8 @@ def sources(folder: Path) -> dict[str, Any]:
         "pandas, categories": frame.astype({"sex": "category", "plan": "category", "claims": "category"}),
         "polars": pl.from_arrow(table),
         "polars, categories": pl.from_arrow(table).with_columns(pl.col("sex").cast(pl.Categorical)),
+        "polars, lazy": pl.from_arrow(table).lazy(),
+        "duckdb": duckdb.from_arrow(table),
         "stream": Stream(),
         "interchange": Interchange(),
         "text": table.set_column(1, "age", table["age"].cast(pa.string())).set_column(
@@ -115,7 +118,8 @@ def sources(folder: Path) -> dict[str, Any]:
 FORMS = [
     "csv", "csv path as text", "csv, windows", "csv, gzip", "written ['.parquet']", "written ['.arrow']",
     "written ['.feather']", "written ['.csv']", "written ['.csv', '.gz']", "arrow", "record batch", "chunks", "slice",
-    "pandas", "pandas, id as index", "pandas, filtered", "pandas, categories", "polars", "polars, categories", "stream",
+    "pandas", "pandas, id as index", "pandas, filtered", "pandas, categories", "polars", "polars, categories", "polars, lazy",
+    "duckdb", "stream",
     "interchange", "text", "decimals", "dictionary",
 ]  # fmt: skip
 
@@ -130,6 +134,13 @@ def test_the_same_records_encode_alike_in_every_form(tmp_path: Path, form: str) 
     assert table.attributes == PEOPLE
     assert table.records == 4
     assert table.digests.tolist() == encode_table(people(), "id", PEOPLE).digests.tolist()
+
+
+def test_queries_that_fail_are_told_in_one_sentence() -> None:
+    for query in (pl.LazyFrame({"x": [1]}).select("y"), duckdb.sql("select cast(x as int) as x from (values ('a')) t(x)")):
+        with pytest.raises(TableError, match="cannot be read as a table") as caught:
+            read_arrow(query)
+        assert "\n" not in str(caught.value)
 
 
 def test_every_form_is_tried(tmp_path: Path) -> None:

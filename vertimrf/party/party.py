@@ -20,6 +20,7 @@ from ..plan.schedule import Group, cut_groups, released_sizes
 from ..privacy.noise import Noise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
+from ..sketches.agreement import publish_agreement
 from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
@@ -145,7 +146,24 @@ class Party:
             ),
             bins=bins,
             sketches=sketches,
+            agreement=self._agreement(table, one_way),
         )
+
+    def _agreement(
+        self, table: Table, one_way: Mapping[int, npt.NDArray[np.float64]]
+    ) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Sketches of whether this party agrees with others on what they hold too."""
+        plan, out = self._plan, []
+        with self._clock("LocEnc"):
+            for attribute, sketch in plan.agreement_of(self._index).items():
+                holder = plan.schema.holders[attribute].index(self._index)
+                key = derive(self._secret, plan.digest(), purpose=f"agreement on {plan.schema.names[attribute]}")
+                codes, size = table.codes[self._attributes.index(attribute)], plan.schema.sizes[attribute]
+                released = float(one_way[attribute].sum())
+                out.append(
+                    publish_agreement(sketch, holder, key, table.digests, codes, size, released, self._noise.random_bytes)
+                )
+        return tuple(out)
 
     def answer(self, table: Table, follow_up: FollowUp) -> Answer:
         """The second round: sketches under the schedule that the server has made from the first round's messages.

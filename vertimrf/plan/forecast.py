@@ -125,6 +125,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
             local_model += SECONDS_PER_LOCAL_CELL * model_cells(sizes, local.largest_clique)
         # Codes of attributes and groups, two bytes each; digests, as they are and by value.
         columns = len(sizes) + len(plan.schedule.of_party(party))
+        work += sum(SECONDS_PER_SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values())
         memory = PROCESS_BYTES + records * (2 * columns + 32) + max(wide * held[party], held[party] + COPIES * packed[party])
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]

@@ -27,7 +27,7 @@ from .schedule import Group, Schedule
 from .schema import MOST_NAMED, Schema
 from .workload import Workload
 
-__all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
+__all__ = ["LocalPlan", "Plan", "Shares", "check_target", "target_in_words"]
 
 FORMAT = 5
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
@@ -39,6 +39,8 @@ SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 LEAST_UNIT_SIGMA = 4.0
 # Targets that can be planned for.
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
+# From here on people are told that an epsilon is hardly any protection.
+WEAK_EPSILON = 8.0
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,9 @@ class Plan:
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
         workload: marginals that somebody cares about, which structure search goes by.
+        agreement: per attribute that several parties hold, the sketches that tell for how many records two of them agree on its
+            value (:mod:`vertimrf.sketches.agreement`): a group of a single value for each of its holders. Empty where there is no
+            such attribute, or no sketches.
     """
 
     schema: Schema
@@ -136,6 +141,7 @@ class Plan:
     prior: tuple[LedgerEntry, ...] = field(default=())
     public_keys: PublicKeys | None = None
     workload: Workload = field(default_factory=Workload)
+    agreement: tuple[CountSketchPlan, ...] = ()
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -161,6 +167,11 @@ class Plan:
         sizes = [group.size for group in self.schedule.groups]
         if self.sketch is not None:
             self.sketch.check(sizes)
+        if self.agreement:
+            holders = [len(self.schema.holders[attribute]) for attribute in self.schema.shared]
+            sizes_asked = [sketch.sizes if isinstance(sketch, CountSketchPlan) else () for sketch in self.agreement]
+            if sizes_asked != [(1,) * count for count in holders]:
+                raise PlanError("The plan's sketches of agreement do not fit the attributes that several parties hold.")
         if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
             raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
 
@@ -196,6 +207,11 @@ class Plan:
         out.append(LedgerEntry(GaussianEvent(self.count_sigma), self.party_names[0], "record count", noise))
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.varying(name)), local))
+        for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
+            holders = ", ".join(self.party_names[party] for party in self.schema.holders[attribute])
+            noise = f"discrete Gaussian of variance {sketch.variance:.2f} in each, {sketch.bits} bits published"
+            released = f"count sketches of whether they agree on {self.schema.names[attribute]}"
+            out.append(LedgerEntry(sketch.event, holders, released, noise))
         if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
@@ -268,6 +284,7 @@ class Plan:
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
             **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
+            **({"agreement": [release_to_json(sketch) for sketch in self.agreement]} if self.agreement else {}),
         }
 
     @classmethod
@@ -296,6 +313,7 @@ class Plan:
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
                 public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
                 workload=Workload.from_json(data.get("workload", []), schema),
+                agreement=tuple(release_from_json(sketch) for sketch in data.get("agreement", [])),  # type: ignore[misc]
             )
         except VertiMRFError:
             raise
@@ -357,6 +375,9 @@ class Plan:
             lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
+        for attribute in self.schema.shared:
+            holders = " and ".join(self.party_names[party] for party in self.schema.holders[attribute])
+            lines.append(f"  {self.schema.names[attribute]} is one column that {holders} hold.")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         if self.schema.impossible:
             stated = [str(combination) for combination in self.schema.impossible]
@@ -367,11 +388,18 @@ class Plan:
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
         return "\n".join(lines)
 
+    def agreement_of(self, party: int) -> dict[int, CountSketchPlan]:
+        """The sketches of agreement that a party publishes a table of, by attribute."""
+        asked = zip(self.schema.shared, self.agreement, strict=False)
+        return {attribute: sketch for attribute, sketch in asked if party in self.schema.holders[attribute]}
+
     def message_size(self, party: int) -> int:
         """Bytes of the sketches, or about as many of the responses, in a party's message."""
+        agreement = sum(packed_bytes(sketch.shapes((0,)), sketch.bits) for sketch in self.agreement_of(party).values())
         if self.sketch is None:
-            return 0
-        return packed_bytes(self.sketch.shapes(self.schedule.of_party(party), self.expected_records), self.sketch.bits)
+            return agreement
+        shapes = self.sketch.shapes(self.schedule.of_party(party), self.expected_records)
+        return agreement + packed_bytes(shapes, self.sketch.bits)
 
 
 def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:
@@ -429,3 +457,28 @@ def check_target(epsilon: float, delta: float | None) -> None:
             f"delta must be at most {MOST_DELTA:g}, not {delta:g}: to publish that part of all records outright would meet it; "
             "take one far below 1 / records."
         )
+
+
+def target_in_words(epsilon: float, delta: float | None, records: int | None) -> list[str]:
+    """What a target that protects little means, a plain sentence each; none for a usual one.
+
+    Args:
+        epsilon, delta: the target; no delta: the default.
+        records: about how many records there are; None where that is not known.
+    """
+    out = []
+    if epsilon >= WEAK_EPSILON:
+        odds = f"e^{epsilon:g}" if epsilon > 500 else f"{math.exp(epsilon):,.0f}" if epsilon < 20 else f"{math.exp(epsilon):.0e}"
+        out.append(
+            f"epsilon {epsilon:g} allows that whoever sees the result becomes {odds} times surer of anything about a person than "
+            "without her record: that is hardly any protection. Usual are 1 and below, and seldom above 3."
+        )
+    if delta is not None and records is None and delta > MOST_DELTA:
+        out.append(f"delta {delta:g} allows to give out that part of all records as they are; take one far below 1 / records.")
+    elif delta is not None and records is not None and delta * records >= 1:
+        out.append(
+            f"delta {delta:.3g} with about {records:,} records allows to give out about {delta * records:,.0f} whole "
+            f"record{'s' * (delta * records >= 1.5)} as they are; take one far below 1 / records, {1 / records:.2g}, such as the "
+            "default."
+        )
+    return out

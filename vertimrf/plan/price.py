@@ -43,11 +43,15 @@ def ledger_of_releases(
     by_name = dict(zip(plan.party_names, messages, strict=True))
     out: list[LedgerEntry] = []
     second = False
+    # Their entries come before that of count sketches of values.
+    agreed = [sum(messages[party] for party in plan.schema.holders[a]) for a in plan.schema.shared[: len(plan.agreement)]]
     for entry in plan.entries():
         event = entry.event
         if isinstance(event, SketchEvent):
             events = _second_sketches(event, answers, one_follow_up) if second else _sketches(plan, event, messages)
             second = True
+        elif isinstance(event, CountSketchEvent) and agreed:
+            events = [_count_sketches(event, agreed.pop(0))]
         elif isinstance(event, CountSketchEvent):
             events = [_count_sketches(event, sum(messages[owner] for owner in plan.schedule.parties))]
         elif isinstance(event, GRREvent):

@@ -259,18 +259,21 @@ def draft_schedule(
 
 
 def crossing_pairs(schema: Schema) -> list[tuple[int, ...]]:
-    """All pairs of attributes that lie at two parties; those of one value have nothing in common with any other."""
+    """All pairs of attributes that no party holds both of; those of one value have nothing in common with any other."""
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
-    return [(a, b) for a, b in itertools.combinations(varying, 2) if schema.party_of(a) != schema.party_of(b)]
+    parties = [set(holders) for holders in schema.holders]
+    return [(a, b) for a, b in itertools.combinations(varying, 2) if parties[a].isdisjoint(parties[b])]
 
 
 def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int, ...]]:
     """Those three-way marginals of two parties' attributes that have the fewest cells, smallest first; the first ones of equals.
+    A shared attribute counts as its first holder's, and what one party holds does not count.
 
     A hundred attributes have 160,000 triples, five hundred 20 million: they are looked through in rows, and few are kept.
     """
     varying = [a for a, size in enumerate(schema.sizes) if size > 1]
     owner = np.array([schema.party_of(a) for a in varying])
+    held = np.array([[party in schema.holders[a] for party in range(len(schema.parties))] for a in varying])
     sizes = np.array([schema.sizes[a] for a in varying], np.float64)
     kept = np.empty((0, 3), np.int64)
     cells = np.empty(0)
@@ -283,6 +286,8 @@ def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int
         if len(cells) == most:
             crosses &= own < cells[-1]
         found = np.flatnonzero(crosses)
+        if schema.shared:
+            found = found[~(held[first] & held[second[found]] & held[third[found]]).any(axis=1)]
         if found.size:
             kept = np.concatenate([kept, np.column_stack([np.full(found.size, first), second[found], third[found]])])
             cells = np.concatenate([cells, own[found]])

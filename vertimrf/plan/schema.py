@@ -29,6 +29,7 @@ __all__ = ["Schema"]
 # Impossible combinations that a sentence names.
 MOST_NAMED = 5
 
+_DISORDER = "The parties' attributes, one party after the other, must be the schema's, in order."
 
 @dataclass(frozen=True)
 class Schema:
@@ -36,7 +37,8 @@ class Schema:
 
     Attributes:
         attributes: every attribute, in the order of the parties.
-        parties: name and attribute names of each party; together they name every attribute once, in order.
+        parties: name and attribute names of each party, in the attributes' order. An attribute at several parties is one column
+            of the same people that each of them has; it stands where the first of them has it.
         public: False when the domains were read off private data, which no privacy guarantee covers.
         impossible: combinations of values that no record can have, whoever holds the attributes.
 
@@ -54,7 +56,8 @@ class Schema:
             raise SchemaError("The schema has no attributes; name at least one column besides the id.")
         if not isinstance(self.public, bool):
             raise SchemaError(f"The schema's 'public' is {self.public!r}; write true or false.")
-        seen: dict[str, str] = {}
+        place = {name: position for position, name in enumerate(self.names)}
+        seen: dict[str, None] = {}
         names = set()
         for party, held in self.parties:
             if not isinstance(party, str) or not party:
@@ -66,13 +69,14 @@ class Schema:
             names.add(party)
             if not held:
                 raise SchemaError(f"Party {party!r} has no attributes; give it some or leave it out.")
-            for name in held:
-                if name in seen:
-                    where = "twice at party" if seen[name] == party else f"at party {seen[name]!r} and at party"
-                    raise SchemaError(f"Attribute {name!r} is {where} {party!r}; keep it at one place.")
-                seen[name] = party
+            for i, name in enumerate(held):
+                if name in held[:i]:
+                    raise SchemaError(f"Attribute {name!r} is twice at party {party!r}; keep it at one place.")
+            if any(name not in place for name in held) or list(held) != sorted(held, key=place.__getitem__):
+                raise SchemaError(_DISORDER)
+            seen |= dict.fromkeys(held)
         if tuple(seen) != self.names:
-            raise SchemaError("The parties' attributes, one party after the other, must be the schema's, in order.")
+            raise SchemaError(_DISORDER)
         if together := contradiction(self.combinations, self.sizes):
             raise SchemaError(
                 f"{self.named(together)} leave{'s' * (len(together) == 1)} no record possible; "
@@ -85,19 +89,41 @@ class Schema:
     ) -> Schema:
         """A schema from each party's attributes.
 
+        Raises:
+            SchemaError: as the class; or different attributes of one name, all of which are told.
+
         Example:
             >>> schema = Schema.of({"a": [Attribute.integer("x", 2)], "b": [Attribute.categorical("y", ["n", "y"])]})
             >>> schema.sizes
             (2, 2)
         """
-        held = {party: tuple(attributes) for party, attributes in parties.items()}
-        return cls(
-            attributes=tuple(itertools.chain(*held.values())),
-            parties=tuple((party, tuple(a.name for a in attributes)) for party, attributes in held.items()),
-            public=public,
-            # Parts that are merged may state the same.
-            impossible=tuple(dict.fromkeys(impossible)),
-        )
+        return cls._of([(party, tuple(attributes)) for party, attributes in parties.items()], public, impossible)
+
+    @classmethod
+    def _of(
+        cls, held: Sequence[tuple[str, Sequence[Attribute]]], public: bool, impossible: Iterable[Impossible]
+    ) -> Schema:
+        """The same, from parties whose names may repeat."""
+        first: dict[str, tuple[Attribute, str]] = {}
+        attributes = []
+        clashes = []
+        for party, own in held:
+            for attribute in own:
+                known, where = first.get(attribute.name, (attribute, party))
+                if where == party:
+                    first[attribute.name] = attribute, party
+                    attributes.append(attribute)
+                elif known != attribute:
+                    clashes.append(_clash(attribute, known, party, where))
+        if clashes:
+            raise SchemaError(
+                f"{'; '.join(clashes)}. Where this is one column, describe it alike at all of them; where it is not, rename it."
+            )
+        place = {name: position for position, name in enumerate(first)}
+        named = [(party, sorted((a.name for a in own), key=place.__getitem__)) for party, own in held]
+        # Parts that are merged may state the same.
+        stated = tuple(dict.fromkeys(impossible))
+        return cls(tuple(attributes), tuple((party, tuple(names)) for party, names in named), public, stated)
 
     @classmethod
     def merge(cls, parts: Mapping[str, Schema]) -> Schema:
@@ -107,23 +133,17 @@ class Schema:
             parts: by what to call each in errors, as its file; in the order that the parties shall have.
 
         Raises:
-            SchemaError: a party in two parts, or attributes at two parties: all of them are named, and how they differ.
+            SchemaError: a party in two parts, or different attributes of one name: all of them are told, and how they differ.
         """
         if not parts:
             raise SchemaError("There are no parts to merge; give each party's.")
         held: dict[str, tuple[Attribute, ...]] = {}
         source: dict[str, str] = {}
-        clashes = []
         for where, part in parts.items():
             for party, _ in part.parties:
                 if party in source:
                     raise SchemaError(f"Party {party!r} is in {source[party]} and in {where}; give every party one part.")
-                for attribute in part.part(party):
-                    for other, theirs in held.items():
-                        clashes += [_clash(attribute, mine, party, other) for mine in theirs if mine.name == attribute.name]
                 held[party], source[party] = part.part(party), where
-        if clashes:
-            raise SchemaError(f"{'; '.join(clashes)}. Rename them, or keep each at one party.")
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
         return cls.of(held, public=all(part.public for part in parts.values()), impossible=impossible)
 
@@ -149,16 +169,14 @@ class Schema:
             raise SchemaError(f"The schema has no attribute {name!r}; it has {', '.join(self.names)}.") from None
 
     def party_attributes(self, party: str) -> tuple[int, ...]:
-        """Positions of the attributes that a party holds, a contiguous run.
+        """Positions of the attributes that a party holds, in increasing order.
 
         Raises:
             SchemaError: no such party.
         """
-        start = 0
         for name, held in self.parties:
             if name == party:
-                return tuple(range(start, start + len(held)))
-            start += len(held)
+                return tuple(self.names.index(attribute) for attribute in held)
         raise SchemaError(f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}.")
 
     def varying(self, party: str) -> tuple[int, ...]:
@@ -224,14 +242,24 @@ class Schema:
             out.append(f"The impossible combinations leave no record with {attribute.name!r} {listed}.")
         return out
 
+    @cached_property
+    def holders(self) -> tuple[tuple[int, ...], ...]:
+        """Per attribute, the positions of the parties that hold it."""
+        parties = [set(held) for _, held in self.parties]
+        return tuple(tuple(i for i, held in enumerate(parties) if name in held) for name in self.names)
+
     def party_of(self, attribute: int) -> int:
-        """Position of the party that holds the attribute at a position."""
-        return self._owners[attribute]
+        """Position of the party that holds the attribute at a position; the first one, where several do."""
+        return self.holders[attribute][0]
 
     @cached_property
-    def _owners(self) -> tuple[int, ...]:
-        """Per attribute, the position of its party."""
-        return tuple(party for party, (_, held) in enumerate(self.parties) for _ in held)
+    def shared(self) -> tuple[int, ...]:
+        """Positions of the attributes of two values or more that several parties hold."""
+        return tuple(a for a, holders in enumerate(self.holders) if len(holders) > 1 and self.sizes[a] > 1)
+
+    def held_together(self, attributes: Iterable[int]) -> bool:
+        """Whether some party holds all of these attributes, given by position."""
+        return bool(set(range(len(self.parties))).intersection(*(self.holders[a] for a in attributes)))
 
     def part(self, party: str) -> tuple[Attribute, ...]:
         """The attributes that a party holds.
@@ -309,12 +337,7 @@ class Schema:
                         "hold; write it outside the party, as [[impossible]]."
                     )
                 impossible.append(combination)
-        return cls(
-            attributes=tuple(attribute for _, held in parties for attribute in held),
-            parties=tuple((name, tuple(attribute.name for attribute in held)) for name, held in parties),
-            public=data.get("public", True),
-            impossible=tuple(dict.fromkeys(impossible)),
-        )
+        return cls._of(parties, data.get("public", True), impossible)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -366,12 +389,7 @@ def read_impossible(data: Mapping[str, Any], of_whom: str) -> list[Impossible]:
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:
     """How an attribute of two parties differs."""
-    if one == other:
-        how = "with the same domain"
-    elif one.kind == other.kind:
-        how = "with different domains"
-    else:
-        how = f"{other.kind} at one and {one.kind} at the other"
+    how = "with different domains" if one.kind == other.kind else f"{other.kind} at one and {one.kind} at the other"
     return f"Attribute {one.name!r} is at parties {elsewhere!r} and {party!r}, {how}"
 
 

@@ -194,7 +194,13 @@ def _counted_marginals(
     """CarEst of count sketches: a measurement for every two groups."""
     groups, parties = plan.groups, plan.schedule.parties
     waiting = [iter(message.sketches) for message in messages]
-    one_way = {m.attributes[0]: m.counts.astype(np.float64) for own in messages for m in own.marginals if len(m.attributes) == 1}
+    # A group's steps follow from what its own party released.
+    one_way = {
+        m.attributes[0]: m.counts.astype(np.float64)
+        for own in messages
+        for m in own.marginals
+        if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == own.party
+    }
     counted = [
         CountedGroup(
             codes=next(waiting[party]),

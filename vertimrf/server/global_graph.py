@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 from ..model.fit import fit
-from ..model.junction_tree import JunctionTree, junction_tree
+from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.plan import Plan
 from ..progress import Progress, Silent, towards
+from .shared_columns import local_tree
 
 __all__ = ["GlobalGraph", "combine_graphs"]
 
@@ -99,9 +100,7 @@ def combine_graphs(
     sizes = plan.schema.sizes
     zeros = ruling_out(sizes, plan.schema.combinations)
     if not crossing:
-        held = [*(m.attributes for m in local), *(f.attributes for f in zeros)]
-        edges = {pair for own in held for pair in itertools.combinations(own, 2)}
-        return GlobalGraph((), junction_tree(sizes, edges), None, ())
+        return GlobalGraph((), local_tree(plan, local, zeros), None, ())
     one_way = [m for m in local if len(m.attributes) == 1]
     larger = [
         m for m in (*local, *crossing) if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau

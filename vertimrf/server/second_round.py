@@ -55,7 +55,8 @@ def plan_second_round(
         # Cliques are scarce: what has no place in the graph needs no keys.
         pairs = sorted(m.attributes for m in graph.kept) or pairs
         inside = {own for clique in graph.tree.cliques for own in itertools.combinations(clique, 3)}
-        triples = sorted(own for own in inside if len({plan.schema.party_of(a) for a in own}) == 2)
+        parties_of = {own: {plan.schema.party_of(a) for a in own} for own in inside}
+        triples = sorted(own for own in inside if len(parties_of[own]) == 2 and not plan.schema.held_together(own))
     # What the remaining keys may spend, by the plan's own arithmetic.
     rho = plan.second_keys * KEY_COST / (2 * plan.sketch.phantoms**2)
     records = max(round(total), 1)

@@ -28,6 +28,7 @@ from ..progress import fitting
 from .cross_party import Match, cross_party_marginals, reduced_marginals, scheduled_marginals
 from .global_graph import GlobalGraph, combine_graphs
 from .second_round import plan_second_round
+from .shared_columns import Disagreement, disagreements, local_tree
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +52,7 @@ class Result:
         model: the global Markov random field.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to.
+        disagreements: how far parties contradict each other on the columns that several hold.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
         seed: of the sampling; None means fresh entropy.
@@ -61,6 +63,7 @@ class Result:
     model: MarkovRandomField
     ledger: Ledger
     crossing: tuple[tuple[int, ...], ...]
+    disagreements: tuple[Disagreement, ...]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
     seed: int | None
@@ -86,6 +89,7 @@ class Result:
             "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
             "junction_tree_cells": int(self.model.tree.cells),
             "cross_party_marginals": [[names[a] for a in attributes] for attributes in self.crossing],
+            "shared_columns": [found.to_json(self.plan) for found in self.disagreements],
             "warnings": list(self.warnings),
         }
 
@@ -101,6 +105,7 @@ class FirstRound:
         crossing: measurements that span parties.
         initial: the model of the local marginals alone.
         total: estimated record count.
+        disagreements: how far parties contradict each other on the columns that several hold.
         warnings: sentences about parties whose records do not match.
         seconds: wall time per phase.
     """
@@ -111,6 +116,7 @@ class FirstRound:
     crossing: tuple[Measurement, ...]
     initial: MarkovRandomField
     total: float
+    disagreements: tuple[Disagreement, ...]
     warnings: tuple[str, ...]
     seconds: dict[str, float]
 
@@ -146,13 +152,18 @@ class Server:
                 local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
                 total = estimate_total(plan, ordered)
                 zeros = ruling_out(plan.schema.sizes, apart(plan.schema)[0])
-                initial = fit(plan.schema.sizes, local, total, zeros=zeros, progress=fitting(self._options.progress))
+                tree = local_tree(plan, local, zeros)
+                known = [m for m in local if tree.covering(m.attributes) >= 0]
+                told = fitting(self._options.progress)
+                initial = fit(plan.schema.sizes, known, total, tree=tree, zeros=zeros, progress=told)
             self._options.progress.step("cross-party marginals")
             with clock("CarEst"):
                 crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
                 warnings = check_matches(plan.party_names, crossing.matches, total)
+                found = disagreements(plan, ordered, total)
+                warnings += tuple(each.sentence(plan) for each in found if each.significant)
         return FirstRound(
-            plan.digest(), tuple(ordered), tuple(local), crossing.measurements, initial, total, warnings, clock.seconds
+            plan.digest(), tuple(ordered), tuple(local), crossing.measurements, initial, total, found, warnings, clock.seconds
         )
 
     def follow_up(self, first: FirstRound) -> FollowUp:
@@ -222,7 +233,9 @@ class Server:
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
         attributes = tuple(m.attributes for m in graph.kept)
         warnings = (*first.warnings, *graph.warnings, *doubts)
-        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, warnings, options.seed)
+        return Result(
+            plan, codes, fitted, ledger, attributes, first.disagreements, clock.seconds, warnings, options.seed
+        )
 
     def _fitted(
         self, first: FirstRound, crossing: Sequence[Measurement], clock: Clock

@@ -88,7 +88,7 @@ class _Curve:
 
 
 @functools.cache
-def _curve(bits: int) -> _Curve:
+def code_curve(bits: int) -> _Curve:
     half = 1 << (bits - 1)
     code = 2.0 * np.arange(2 * half) + 1 - 2 * half
     inner = STEPS[bits] * np.arange(1 - half, half)
@@ -107,7 +107,7 @@ def _curve(bits: int) -> _Curve:
     return _Curve(of_codes, gain)
 
 
-def _code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Floats]:
+def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Floats]:
     """Of every value: the covariance of its number with its code, over both standard deviations, relative to the best; and the
     mean square of its codes [each shape=(values,)].
 
@@ -122,7 +122,7 @@ def _code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, F
     share = np.diff(special.ndtr(edges), axis=1)
     power = (share * code**2).sum(axis=1)
     gain: Floats = 2 * np.exp(-0.5 * cuts**2).sum(axis=1) / np.sqrt(2 * math.pi * power)
-    return gain / _curve(plan.bits).gain, power
+    return gain / code_curve(plan.bits).gain, power
 
 
 def estimate_cells(
@@ -148,12 +148,12 @@ def estimate_cells(
     products = cross_products(
         np.concatenate([group.codes for group in groups]), plan.bits, (Silent() if progress is None else progress).advance
     )
-    gains, powers = (np.concatenate(each) for each in zip(*(_code_moments(plan, group) for group in groups), strict=True))
+    gains, powers = (np.concatenate(each) for each in zip(*(code_moments(plan, group) for group in groups), strict=True))
     sizes = np.concatenate([np.maximum(group.sizes, 0.0) for group in groups])
     sigmas = np.concatenate([group.sizes_sigma for group in groups])
     variances = sizes + plan.variance * plan.buckets
     # In records: covariances of the numbers, and on the diagonal the variances of what their codes tell of them.
-    told = variances / (gains * _curve(plan.bits).gain) ** 2
+    told = variances / (gains * code_curve(plan.bits).gain) ** 2
     covariances = _covariances(plan.bits, products / np.sqrt(np.outer(powers, powers)) / np.outer(gains, gains), variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * told)
 
@@ -210,7 +210,7 @@ def _known_sums(own: Floats, sizes: Floats, told: Floats, total: float) -> _Sums
 
 def _covariances(bits: int, seen: Floats, variances: Floats) -> Floats:
     """Covariances of numbers of some variances, from their codes' correlations [shape=(v, v)]."""
-    out: Floats = np.interp(np.abs(seen), _curve(bits).of_codes, CORRELATIONS)
+    out: Floats = np.interp(np.abs(seen), code_curve(bits).of_codes, CORRELATIONS)
     out = np.copysign(out, seen) * np.sqrt(np.outer(variances, variances))
     return out
 
@@ -227,7 +227,7 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
         As the errors of :class:`Cells` [shape=(v, v), float64].
     """
     every = np.concatenate([np.asarray(each, np.float64) for each in sizes])
-    told = (every + plan.variance * plan.buckets) / _curve(plan.bits).gain ** 2
+    told = (every + plan.variance * plan.buckets) / code_curve(plan.bits).gain ** 2
     sums = _known_sums(_members([len(each) for each in sizes]), every, told, total)
     known = np.sqrt(np.maximum(told - np.diag(sums.explained), 1.0))
     out: Floats = np.outer(known, known) / math.sqrt(plan.numbers)

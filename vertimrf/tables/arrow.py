@@ -59,8 +59,8 @@ def read_arrow(source: Source, csv: CsvFormat = COMMAS) -> pa.Table:
 
     Args:
         source: the path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, told apart by content; or a
-            pandas or polars frame, an Arrow table or record batch, or any object with ``__arrow_c_stream__`` or
-            ``__dataframe__``.
+            pandas or polars frame, lazy ones too, a DuckDB relation, an Arrow table or record batch, or any object with
+            ``__arrow_c_stream__`` or ``__dataframe__``.
         csv: how a CSV file is written.
 
     Returns:
@@ -80,6 +80,7 @@ def from_object(source: Source) -> pa.Table:
     """An Arrow table out of an object in memory."""
     if isinstance(source, pa.Table):
         return source
+    source = executed(source)
     try:
         if type(source).__module__.partition(".")[0] == "pandas":
             # A named index is a column to whoever named it; the default one is not.
@@ -93,8 +94,22 @@ def from_object(source: Source) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise TableError(f"The {type(source).__name__} cannot be read as a table ({one_line(error)}).") from None
     raise TableError(
-        f"A {type(source).__name__} is not a table; pass a file, an Arrow table, or a pandas or polars frame."
+        f"A {type(source).__name__} is not a table; pass a file, an Arrow table, a pandas or polars frame, or a DuckDB relation."
     )
+
+
+def executed(source: Source) -> Source:
+    """What a query that has not run yet yields, a lazy frame of polars or a relation of DuckDB; anything else as it is."""
+    package = type(source).__module__.partition(".")[0].lstrip("_")
+    try:
+        if package == "polars" and type(source).__name__ == "LazyFrame":
+            return source.collect()
+        if package == "duckdb" and hasattr(source, "fetch_arrow_table"):
+            # All at once: the stream of a relation keeps its connection from other queries until it is read to the end.
+            return source.to_arrow_table() if hasattr(source, "to_arrow_table") else source.fetch_arrow_table()
+    except Exception as error:  # whatever the query's engine calls it
+        raise TableError(f"The {type(source).__name__} cannot be read as a table ({one_line(error)}).") from None
+    return source
 
 
 def read_file(path: Path, csv: CsvFormat) -> pa.Table:

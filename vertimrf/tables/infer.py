@@ -90,7 +90,8 @@ def draft_schema(
     Text, and up to 64 distinct numbers, become categorical; other numbers, dates and times get their bounds and up to 16 bins,
     narrow where values are many and in the tails (:mod:`vertimrf.tables.edges`); missing values become a category where there are
     any. A text column that holds nothing but numbers, or dates, or times, counts as such, because all columns of CSV files are
-    read as text. What has no domain is left out; of text with more than 256 values the rarest become "other". Both are flagged.
+    read as text. What has no domain is left out; of text with more than 256 values the rarest become "other"; columns of one name
+    and type in several tables are taken for one that all of them hold. All of this is flagged.
 
     Args:
         tables: one Arrow table per party.
@@ -100,8 +101,10 @@ def draft_schema(
 
     Raises:
         TableError: a table has no id column or no records, or a column to drop is in no table.
-        SchemaError: the same attribute in two tables, or a table without a column that has a domain.
+        SchemaError: a table without a column that has a domain, or columns of one name and different types in two tables.
     """
+    import pyarrow as pa
+
     dropped = set(drop)
     if absent := sorted(dropped.difference(*(table.column_names for table in tables))):
         raise TableError(f"No table has the column {absent[0]!r} that is to be dropped.")
@@ -123,8 +126,13 @@ def draft_schema(
             def flag(found: str, done: str, excluded: bool = False, party: str = party, name: str = name) -> None:
                 flags.append(Flag(party, name, found, done, excluded))
 
+            column = table[name]
+            alike = [other[name] for other in tables if name in other.column_names]
+            if len(alike) > 1 and len({each.type for each in alike}) == 1:
+                column = pa.chunked_array([chunk for each in alike for chunk in each.chunks])
+                flag("is in several tables", "taken for one column; rename it in one of them if it is another")
             try:
-                held.append(draft_attribute(name, table[name], flag))
+                held.append(draft_attribute(name, column, flag))
             except _Excluded as reason:
                 flag(str(reason), "left out", excluded=True)
         if not held:

@@ -1,0 +1,200 @@
+"""Columns that several parties hold: one attribute, told how far they contradict each other, and stable where they do."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.shared_columns import contradicted
+from vertimrf.cli import main
+from vertimrf.errors import PlanError
+from vertimrf.evaluate import distance, evaluate
+from vertimrf.message import Message
+from vertimrf.options import RunOptions
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.price import ledger_of_releases
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.events import CountSketchEvent
+from vertimrf.server.server import Result
+from vertimrf.tables.table import Table
+from vertimrf.trial import run_protocol
+
+RECORDS = 20_000
+AGE, SEX = Attribute.integer("age", 6), Attribute.integer("sex", 2)
+OWN = {party: [Attribute.integer(f"{party}{i}", 3) for i in range(2)] for party in "abc"}
+SCHEMA = Schema.of({"a": [*OWN["a"], AGE, SEX], "b": [SEX, *OWN["b"], AGE], "c": [*OWN["c"], SEX]})
+
+
+def people(seed: int = 0) -> dict[str, np.ndarray]:
+    """Everybody's columns: all of them hang on age and sex."""
+    rng = np.random.default_rng(seed)
+    columns = {"age": rng.integers(0, 6, RECORDS), "sex": (rng.random(RECORDS) < 0.4).astype(int)}
+    for attribute in itertools.chain(*OWN.values()):
+        columns[attribute.name] = (columns["age"] // 2 + columns["sex"] + (rng.random(RECORDS) < 0.3)) % 3
+    return columns
+
+
+def tables_of(schema: Schema, rate: float, seed: int = 0) -> tuple[np.ndarray, list[Table]]:
+    """The first holders' values of all attributes, and the parties' tables: b's age and sex are others in part of the records."""
+    rng = np.random.default_rng(seed)
+    columns = people(seed)
+    at_b = columns | {a.name: contradicted(columns[a.name], a.size, rate, rng) for a in (AGE, SEX)}
+    digests = rng.integers(0, 1 << 63, RECORDS).astype(np.uint64)
+    tables = []
+    for party, names in schema.parties:
+        held = at_b if party == "b" else columns
+        order = rng.permutation(RECORDS)
+        codes = np.array([held[name] for name in names], np.uint16)[:, order]
+        tables.append(Table(schema.part(party), digests[order], np.ascontiguousarray(codes)))
+    return np.array([columns[name] for name in schema.names], np.uint16), tables
+
+
+def plan_of(schema: Schema = SCHEMA, **changes: object) -> Plan:
+    settings = {"epsilon": 2.0, "delta": 1e-6, "expected_records": RECORDS, "nonce": "test", "message_bytes": 2_000_000} | changes
+    return make_plan(schema, **settings)
+
+
+def run(rate: float, schema: Schema = SCHEMA, **changes: object) -> tuple[np.ndarray, Result]:
+    truth, tables = tables_of(schema, rate)
+    return truth, run_protocol(plan_of(schema, **changes), tables, RunOptions(seed=0)).result
+
+
+def mean_distance(truth: np.ndarray, result: Result, way: int, names: set[str]) -> float:
+    """Mean total variation distance of marginals that have one of some attributes at least, or none."""
+    schema = result.plan.schema
+    subsets = itertools.combinations(range(len(schema.names)), way)
+    wanted = [own for own in subsets if names.isdisjoint({"age", "sex"}) != bool({"age", "sex"} & {schema.names[a] for a in own})]
+    return float(np.mean([distance(truth, result.codes, schema.sizes, own) for own in wanted]))
+
+
+@pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
+def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
+    plan = plan_of(encoder=encoder)
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+    assert [sketch.sizes for sketch in plan.agreement] == [(1, 1), (1, 1, 1)]
+    priced = [entry for entry in plan.entries() if "agree on" in entry.released]
+    assert [(entry.party, entry.event.groups) for entry in priced] == [("a, b", 2), ("a, b, c", 3)]
+    # No key serves what some party holds together; of count sketches, what all parties hold is nobody's to publish, and what two
+    # of three hold the first one's.
+    if encoder == "count-sketch":
+        assert "sex" not in {plan.schema.names[a] for group in plan.groups for a in group.attributes}
+        assert plan.schedule.parties[[group.attributes[0] for group in plan.groups].index(2)] == 0
+    else:
+        sides = [plan.groups[pair.left].attributes + plan.groups[pair.right].attributes for pair in plan.sketch.pairs]
+        assert not any(plan.schema.held_together(attributes) for attributes in sides)
+    # One more release of b: its tables of agreement hold one more of each record's values.
+    again = [e.event.groups for e in ledger_of_releases(plan, (1, 2, 1)).entries if "agree on" in e.released]
+    assert again == [3, 4]
+    with pytest.raises(PlanError, match="do not fit the attributes that several parties hold"):
+        Plan.from_json(plan.to_json() | {"agreement": plan.to_json()["agreement"][:1]})
+
+
+def test_plans_without_shared_columns_say_nothing_of_them() -> None:
+    schema = Schema.of(OWN)
+    assert "agreement" not in plan_of(schema).to_json()
+    assert not any(isinstance(e.event, CountSketchEvent) for e in plan_of(schema, encoder="scheduled-pairs").entries())
+
+
+def test_where_everything_is_shared_nothing_crosses() -> None:
+    schema = Schema.of({"a": [*OWN["a"], SEX], "b": [SEX]})
+    truth, result = run(0.1, schema, encoder="count-sketch")
+    assert result.plan.sketch is None
+    assert not result.crossing
+    (found,) = result.disagreements
+    assert abs(found.share - 0.1) < 5 * found.error
+    assert distance(truth, result.codes, schema.sizes, (0, 1)) < 0.02
+
+
+@pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
+def test_contradictions_are_told_and_leave_the_others_alone(encoder: str) -> None:
+    """At 0 and at 5 % of contradictions; the figures of one run each."""
+    results = {rate: run(rate, encoder=encoder) for rate in (0.0, 0.05)}
+    for rate, (_, result) in results.items():
+        found = {(result.plan.schema.names[d.attribute], d.parties): d for d in result.disagreements}
+        assert found.keys() == {("age", (0, 1)), ("sex", (0, 1)), ("sex", (0, 2)), ("sex", (1, 2))}
+        for (_, parties), each in found.items():
+            true = rate if 1 in parties else 0.0
+            # Five standard errors, of the estimate and of how many contradictions there are.
+            assert abs(each.share - true) < 5 * np.hypot(each.error, np.sqrt(true / RECORDS))
+            assert each.error < 0.01
+        warned = [w for w in result.warnings if "contradict each other" in w]
+        assert len(warned) == (3 if rate else 0)
+        assert bool(rate) == any("'age'" in w and "a and b" in w for w in warned)
+        assert [entry["column"] for entry in result.to_json()["shared_columns"]] == ["age", "sex", "sex", "sex"]
+        assert result.table.column_names == list(SCHEMA.names)
+    # Marginals of two attributes that nobody shares are what they were but for noise: these come to 0.01 to 0.02 here; and
+    # those with age and sex are off by what the contradictions move, between the holders.
+    for names, most in (({"age", "sex"}, 0.05), (set(), 0.01)):
+        apart = [mean_distance(truth, result, 2, names) for truth, result in results.values()]
+        assert apart[1] < apart[0] + most
+
+
+def test_shared_columns_join_what_others_hold_without_sketches() -> None:
+    """Pairs of a shared column with another party's: measured there, so about as well as a party's own."""
+    truth, result = run(0.0, encoder="count-sketch", epsilon=0.5)
+    names = result.plan.schema.names
+    pairs = {"own": [("a0", "age"), ("a1", "age")], "bridged": [("age", "b0"), ("age", "b1"), ("sex", "c0"), ("sex", "c1")]}
+    mean = {
+        kind: np.mean([distance(truth, result.codes, result.plan.schema.sizes, [names.index(n) for n in own]) for own in listed])
+        for kind, listed in pairs.items()
+    }
+    assert mean["bridged"] < 2 * mean["own"] + 0.005
+
+
+def test_messages_keep_what_agreement_they_hold() -> None:
+    plan = plan_of(encoder="count-sketch")
+    _, tables = tables_of(SCHEMA, 0.0)
+    secret = Secret.new()
+    for name, table, count in zip(plan.party_names, tables, (2, 2, 1), strict=True):
+        message = Party(plan, name, secret).run(table)
+        back = Message.from_bytes(message.to_bytes(plan), plan)
+        assert len(message.agreement) == count
+        assert all(np.array_equal(one, other) for one, other in zip(message.agreement, back.agreement, strict=True))
+
+
+def frames(folder: Path, rate: float = 0.1) -> tuple[Path, Path, Path]:
+    """Two parties' files, both with sex, and their schema, each part of which says it alike."""
+    _, tables = tables_of(Schema.of({"a": [*OWN["a"], SEX], "b": [SEX, *OWN["b"]]}), rate)
+    for table, name in zip(tables, "ab", strict=True):
+        frame = pd.DataFrame({a.name: row for a, row in zip(table.attributes, table.codes, strict=True)})
+        frame.insert(0, "id", table.digests.astype(str))
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        Schema.of({name: table.attributes}).save(folder / f"{name}.toml")
+    return folder / "a.csv", folder / "b.csv", folder / "both.toml"
+
+
+def test_the_command_line_takes_shared_columns(tmp_path: Path) -> None:
+    a, b, both = frames(tmp_path)
+
+    def said(*arguments: object) -> str:
+        outcome = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.output
+
+    merged = said("schema", "merge", tmp_path / "a.toml", tmp_path / "b.toml", "--out", both)
+    assert "5 attributes of a, b" in merged
+    assert "'sex' is taken for one column that a and b hold; if it is not, rename it at one." in merged
+    plan = said("plan", "--schema", both, "--epsilon", 2, "--expected-records", RECORDS, "--out", tmp_path / "plan.json")
+    assert "sex is one column that a and b hold" in plan
+    assert "whether they agree on sex" in plan
+    out = tmp_path / "out.csv"
+    made = said("synthesize", a, b, "--id", "id", "--schema", both, "--epsilon", 2, "--expected-records", RECORDS, "--out", out)
+    assert "Warning: a and b contradict each other on 'sex' for" in made
+    assert pd.read_csv(out).columns.tolist() == ["a0", "a1", "sex", "b0", "b1"]
+    # Evaluation takes the first party's; and one party's own.
+    everything = evaluate([a, b], out, "id", Schema.load(both))
+    assert {name for pair in everything["columns"] for name in pair["columns"]} == {"a0", "a1", "sex", "b0", "b1"}
+    mine = evaluate([b], out, "id", Schema.load(both), party="b")
+    assert {name for pair in mine["columns"] for name in pair["columns"]} == {"sex", "b0", "b1"}
+    agreed = said("check", b, "--plan", tmp_path / "plan.json", "--name", "b", "--id", "id")
+    assert "3 attributes in the plan" in agreed

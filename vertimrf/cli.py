@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from .errors import PlanError, VertiMRFError
-from .plan.defaults import DELTA_HELP, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_encoder
+from .plan.defaults import DELTA_HELP, DOMAIN_DELTA, DOMAIN_SHARE, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_encoder
 from .progress import for_terminal
 
 __all__ = ["main"]
@@ -156,6 +156,13 @@ def _compile_kernels(*wanted: str) -> None:
         compile_missing(jobs, progress.advance)
 
 
+def _load_open_schema(path: str | None) -> Any:
+    """A schema, some of whose domains may be yet to be found."""
+    from .plan.open_schema import OpenSchema
+
+    return None if path is None else OpenSchema.load(path)
+
+
 def _load_schema(path: str | None) -> Any:
     from .plan.schema import Schema
 
@@ -170,6 +177,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
+@click.option("--domain-share", type=float, default=DOMAIN_SHARE, help="Part of epsilon for the schema's private domains, if any.")
 @click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
@@ -192,6 +200,7 @@ def synthesize(
     epsilon: float,
     delta: float | None,
     expected_records: int | None,
+    domain_share: float,
     encoder: str | None,
     claim_as_published: bool,
     rows: int | None,
@@ -212,8 +221,13 @@ def synthesize(
 
     _check_writable(out, model_file, json_file)
     check_output(out)
-    domains = _load_schema(schema)
-    if len(tables) == 1 and split is None and (domains is None or len(domains.parties) == 1):
+    domains = _load_open_schema(schema)
+    if domains is not None and domains.wanted:
+        click.echo(
+            f"Domains of {len(domains.wanted)} attributes are found with {100 * domain_share:g} % of epsilon: {', '.join(domains.wanted)}.",
+            err=json_file == "-",
+        )
+    if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
         if encoder is not None or message_mb is not None or rounds != 1:
             raise PlanError(
                 "One holder has no sketches: leave --encoder, --rounds and --message-mb out, or deal its columns with --split."
@@ -222,7 +236,7 @@ def synthesize(
 
         _compile_kernels("party", "server")
         made = Synthesizer(
-            domains, id=id_column, expected_records=expected_records, tau=tau, workload=_workload(workload),
+            domains, id=id_column, expected_records=expected_records, domain_share=domain_share, tau=tau, workload=_workload(workload),
             num_threads=threads, progress=for_terminal(),
         ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
         table = made.sample(rows, seed=seed)
@@ -244,6 +258,7 @@ def synthesize(
         schema=domains,
         split=None if split is None else _numbers(split, "--split"),
         expected_records=expected_records,
+        domain_share=domain_share,
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
         csv=csv,
         delta=delta,
@@ -386,6 +401,78 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
     click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(name for name, _ in merged.parties)}.")
     if not merged.public:
         click.echo("  A part was read off data, which leaks its domains: its owners check it, and set public = true.")
+
+
+@main.command()
+@click.argument("table")
+@click.option("--schema", "schema_file", required=True, help="The party's part, some attributes with bins or values = \"private\".")
+@click.option("--epsilon", type=float, required=True, help="For all of them together; part of every plan with this schema.")
+@click.option("--delta", type=float, default=DOMAIN_DELTA, help="That a value is listed which one person alone has.")
+@click.option("--person", help="Column that says whose a record is, where people have several.")
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="As the plan will have it; needs --person.")
+@click.option("--out", required=True, help="Schema part to write: .toml or .json.")
+@_reads_tables
+def domains(
+    csv: Any,
+    table: str,
+    schema_file: str,
+    epsilon: float,
+    delta: float,
+    person: str | None,
+    records_per_person: int,
+    out: str,
+) -> None:
+    """A data holder: find the domains that nobody knows beforehand, with noise, for the plan to be made with.
+
+    A domain is found once: what was found is on record beside the schema part, and asked again, it is given again.
+    """
+    from .party.domain_record import DomainRecord
+    from .party.persons import sample_rows
+    from .party.private_domains import check_columns_of, close, find_domains
+    from .plan.open_schema import OpenSchema
+    from .privacy.ledger import spent_beforehand
+    from .tables.arrow import read_arrow
+
+    _check_schema_file(out)
+    part = OpenSchema.load(schema_file)
+    if not part.wanted:
+        raise PlanError(f'{schema_file} has no attribute with bins = "private" or values = "private"; there is nothing to find.')
+    if len(part.schema.parties) > 1:
+        raise PlanError(f"{schema_file} has {len(part.schema.parties)} parties; every party finds the domains of its own part.")
+    if records_per_person > 1 and person is None:
+        raise PlanError("--records-per-person needs --person, the column that says whose a record is.")
+    record = DomainRecord.beside(schema_file)
+    before = record.found(part)
+    looked_for = {finding.domain.name for finding in before}
+    wanted = [domain for name, domain in part.wanted.items() if name not in looked_for]
+    found = before
+    if wanted:
+        content = read_arrow(table, csv)
+        check_columns_of(part.wanted, content, table)
+        if person is not None:
+            content = sample_rows(content, person, records_per_person, table)
+        (party, _), *_ = part.schema.parties
+        found = (
+            *before,
+            *find_domains(
+                wanted, lambda name: content, epsilon, delta, lambda name: party, records_per_person=records_per_person
+            ),
+        )
+        record.keep(found)
+    closed = close(part, found)
+    closed.save(out)
+    for name in part.wanted:
+        attribute = closed.attributes[closed.index(name)]
+        if attribute.kind == "numeric":
+            what = f"{attribute.edge_text(0)} to {attribute.edge_text(len(attribute.edges) - 1)}, {len(attribute.edges) - 1} bins"
+        else:
+            what = f"{len(attribute.values) - 1} values, {attribute.other!r} for the rest"
+        click.echo(f"  {name}: {what}{' (on record)' if name in looked_for else ''}.")
+    spent, exposed = spent_beforehand(closed.spent)
+    click.echo(
+        f"{out} written. Finding its domains has spent epsilon {spent:.4g}" + (f" and delta {exposed:.3g}" if exposed else "")
+        + f" in all, which every plan with it counts; on record in {record.path}, to be kept."
+    )
 
 
 @main.command()

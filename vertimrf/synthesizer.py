@@ -18,6 +18,7 @@ from .options import RunOptions
 from .party.party import Party
 from .party.secret import Secret
 from .plan.defaults import TAU
+from .plan.open_schema import OpenSchema
 from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
@@ -26,7 +27,7 @@ from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
 from .tables.infer import drafted
 from .tables.table import encode_table
-from .trial import Planning, plan_for
+from .trial import Planning, domain_budget, plan_for, with_found_domains
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,11 +41,12 @@ class Synthesizer:
     it. Every fit is a release: fits to the same people's records add up (``Ledger.together``).
 
     Args:
-        schema: public domains of the columns, whoever holds them; inferred from the data when None, and the ledger then says
-            that the result is not private.
+        schema: public domains of the columns, whoever holds them, or ones to be found with noise (``OpenSchema``); inferred from
+            the data when None, and the ledger then says that the result is not private.
         id: the column of record ids, which is left out; without one every row is a record of its own.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place,
             and delta is 1e-10 unless it is given.
+        domain_share: part of epsilon and delta that private domains are found with; None is a twentieth.
         tau: limit on the cells of a clique of the model.
         workload: marginals that matter most, each a list of columns, all alike or with a weight each (see
             :func:`vertimrf.make_plan`); None has all alike.
@@ -65,10 +67,11 @@ class Synthesizer:
 
     def __init__(
         self,
-        schema: Schema | None = None,
+        schema: Schema | OpenSchema | None = None,
         *,
         id: str | None = None,
         expected_records: int | None = None,
+        domain_share: float | None = None,
         tau: int = TAU,
         workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
         num_threads: int | None = None,
@@ -78,6 +81,7 @@ class Synthesizer:
             "schema": schema,
             "id": id,
             "expected_records": expected_records,
+            "domain_share": domain_share,
             "tau": tau,
             "workload": workload,
             "num_threads": num_threads,
@@ -118,8 +122,11 @@ class Synthesizer:
             schema = params["schema"]
             if schema is None:
                 schema, (read,) = drafted([read], params["id"])
-            schema = pooled(schema)
             name = str(table) if isinstance(table, str | Path) else "The table"
+            if isinstance(schema, OpenSchema):
+                spend = domain_budget(epsilon, delta, params["expected_records"], params["domain_share"])
+                schema = with_found_domains(schema, [read], [name], spend)
+            schema = pooled(schema)
             records = encode_table(read, params["id"], schema.attributes, name)
         options.progress.step("planning")
         with clock("planning"):

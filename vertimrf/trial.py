@@ -16,9 +16,11 @@ from .keys import KeyRing
 from .message import Answer, Message
 from .options import RunOptions
 from .party.party import Party
+from .party.private_domains import check_columns_of, close, find_domains
 from .party.secret import Secret
-from .plan.defaults import UNCOUNTED_DELTA
+from .plan.defaults import DOMAIN_SHARE, UNCOUNTED_DELTA, default_delta
 from .plan.follow_up import FollowUp
+from .plan.open_schema import OpenSchema
 from .plan.plan import Plan, Shares, check_target
 from .plan.planner import make_plan, split_parties
 from .plan.schema import Schema
@@ -82,9 +84,10 @@ class Trial:
 def open_tables(
     sources: Sequence[Any],
     id: str,
-    schema: Schema | None = None,
+    schema: Schema | OpenSchema | None = None,
     split: Sequence[int] | None = None,
     csv: CsvFormat = COMMAS,
+    domains: tuple[float, float] | None = None,
 ) -> tuple[Schema, list[Table]]:
     """Read the parties' tables and fit them to a schema.
 
@@ -94,6 +97,7 @@ def open_tables(
         schema: domains and parties; inferred from the data (for trials, not private) when None.
         split: with one source, how many columns each party gets, in order.
         csv: how CSV files among the sources are written.
+        domains: epsilon and delta that the schema's private domains are found with, where it has any.
 
     Returns:
         The schema with its parties, and one encoded table per party, all with the same record ids.
@@ -110,6 +114,8 @@ def open_tables(
     tables = [read_arrow(source, csv) for source in sources]
     if schema is None:
         schema, tables = drafted(tables, id)
+    if isinstance(schema, OpenSchema):
+        schema = with_found_domains(schema, tables, names, domains)
     if split is not None:
         schema = split_parties(schema, split)
     if len(sources) == 1:
@@ -133,6 +139,49 @@ def open_tables(
     return schema, parts
 
 
+def with_found_domains(
+    schema: OpenSchema, tables: Sequence[pa.Table], names: Sequence[str], spend: tuple[float, float] | None
+) -> Schema:
+    """The schema with its private domains found at ``spend``, an epsilon and a delta.
+
+    Raises:
+        SchemaError: a column is in no table, or its domain was not found.
+    """
+    if not schema.wanted:
+        return schema.schema
+    if spend is None:
+        raise SchemaError(f"The schema's private domains ({', '.join(schema.wanted)}) are yet to be found: `vertimrf domains`.")
+    if len(tables) == 1:
+        check_columns_of(schema.wanted, tables[0], names[0])
+
+    def column(name: str) -> pa.Table:
+        held = [table for table in tables if name in table.column_names]
+        if not held:
+            raise SchemaError(f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute.")
+        return held[0]
+
+    def party(name: str) -> str:
+        return schema.schema.parties[schema.schema.party_of(schema.schema.index(name))][0]
+
+    return close(schema, find_domains(list(schema.wanted.values()), column, *spend, party))
+
+
+def domain_budget(
+    epsilon: float, delta: float | None, expected_records: int | None, share: float | None
+) -> tuple[float, float]:
+    """Epsilon and delta that domains are found with: a share of the whole run's.
+
+    Raises:
+        PlanError: no share between 0 and 1.
+    """
+    share = DOMAIN_SHARE if share is None else share
+    if not 0 < share < 1:
+        raise PlanError(f"The share of epsilon that domains are found with must lie between 0 and 1, not {share}.")
+    if delta is None:
+        delta = UNCOUNTED_DELTA if expected_records is None else default_delta(expected_records)
+    return share * epsilon, share * delta
+
+
 class Planning(TypedDict, total=False):
     """Parameters of :func:`vertimrf.make_plan` that a trial may set."""
 
@@ -153,9 +202,10 @@ def synthesize(
     id: str,
     epsilon: float,
     *,
-    schema: Schema | None = None,
+    schema: Schema | OpenSchema | None = None,
     split: Sequence[int] | None = None,
     expected_records: int | None = None,
+    domain_share: float | None = None,
     options: RunOptions | None = None,
     folder: str | Path | None = None,
     csv: CsvFormat = COMMAS,
@@ -167,10 +217,12 @@ def synthesize(
         tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with ``split``.
         id: the record id column, in every table.
         epsilon: privacy target of the whole run, add/remove one record.
-        schema: public domains; inferred from the data when None, and the run is then marked as not private.
+        schema: public domains, or ones to be found with noise; inferred from the data when None, and the run is then marked as
+            not private.
         split: with one table, how many columns each party gets.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place, and
             delta is 1e-10 unless it is given.
+        domain_share: part of epsilon and delta that the schema's private domains are found with; None is a twentieth.
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
         csv: how CSV files among the tables are written.
@@ -184,7 +236,8 @@ def synthesize(
     clock = Clock()
     options.progress.step("reading tables")
     with clock("reading"):
-        schema, parts = open_tables(tables, id, schema, split, csv)
+        domains = domain_budget(epsilon, planning.get("delta"), expected_records, domain_share)
+        schema, parts = open_tables(tables, id, schema, split, csv, domains)
     options.progress.step("planning")
     with clock("planning"):
         plan = plan_for(schema, parts[0].records, epsilon, expected_records, **planning)

@@ -19,7 +19,7 @@ from ..files.canonical import fingerprint, json_digest
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import Event, GaussianEvent, under_replacement
-from ..privacy.ledger import Ledger, LedgerEntry, pure_epsilon
+from ..privacy.ledger import Ledger, LedgerEntry, spent_beforehand
 from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
 from .defaults import MESSAGE_BYTES, MOST_DELTA
@@ -114,7 +114,8 @@ class Plan:
             responses, under which the target is about replacing one record. None without a sketch share, or with one party.
         nonce: random public text: two runs over the same table never share hashes.
         message_bytes: budget for the sketches in any party's messages.
-        prior: ledger entries spent to make this plan, purely private (see :class:`~vertimrf.privacy.ledger.Ledger`).
+        prior: ledger entries spent to make this plan, after those of the schema, each with an epsilon of its own (see
+            :class:`~vertimrf.privacy.ledger.Ledger`).
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
         workload: marginals that somebody cares about, which structure search goes by.
@@ -174,9 +175,14 @@ class Plan:
         sketches = [] if self.sketch is None else self.sketch.entries(self.epsilon, self.delta)
         return (*self._other_entries(), *sketches)
 
+    @property
+    def _before(self) -> tuple[LedgerEntry, ...]:
+        """What was spent before the plan was made: on its domains, then on its size."""
+        return (*self.schema.spent, *self.prior)
+
     def _other_entries(self) -> list[LedgerEntry]:
         """All entries but the sketches'."""
-        out = list(self.prior)
+        out = list(self._before)
         noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
         out.append(LedgerEntry(GaussianEvent(self.count_sigma), self.party_names[0], "record count", noise))
         for name, local in zip(self.party_names, self.local, strict=True):
@@ -209,7 +215,7 @@ class Plan:
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
-        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self.prior))
+        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self._before))
 
     def accounted(self) -> tuple[list[Event], float, float]:
         """What the accountant answers for: the events, and the epsilon and delta that they may spend together.
@@ -219,9 +225,15 @@ class Plan:
         """
         share = 0.0 if self.sketch is None else self.sketch.claimed_share
         entries = self._other_entries() if share else self.entries()
-        before, rest = entries[: len(self.prior)], entries[len(self.prior) :]
-        left = (1 - share) * self.epsilon - sum(map(pure_epsilon, before))
-        return [entry.event for entry in rest], left, (1 - share) * self.delta
+        before, rest = entries[: len(self._before)], entries[len(self._before) :]
+        epsilon, exposed = spent_beforehand(before)
+        left, delta = (1 - share) * self.epsilon - epsilon, (1 - share) * self.delta - exposed
+        if not (left > 0 and delta > 0):
+            raise PlanError(
+                f"What was released beforehand has spent epsilon {epsilon:.3g} and delta {exposed:.3g}, and nothing is left of the "
+                f"target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
+            )
+        return [entry.event for entry in rest], left, delta
 
     def _check_target(self) -> None:
         """Refuse a plan whose events cost more than it says."""

@@ -11,7 +11,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ import tomli_w
 from ..errors import SchemaError
 from ..files.atomic import MOST_JSON, read_bytes, write_text
 from ..files.canonical import json_digest
+from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import Attribute
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "read_schema"]
 
 @dataclass(frozen=True)
 class Schema:
@@ -33,6 +34,7 @@ class Schema:
         attributes: every attribute, in the order of the parties.
         parties: name and attribute names of each party; together they name every attribute once, in order.
         public: False when the domains were read off private data, which no privacy guarantee covers.
+        spent: what finding domains with noise has cost, part of the ledger of every plan with this schema.
 
     Raises:
         SchemaError: attributes or parties that contradict each other.
@@ -41,6 +43,7 @@ class Schema:
     attributes: tuple[Attribute, ...]
     parties: tuple[tuple[str, tuple[str, ...]], ...]
     public: bool = True
+    spent: tuple[LedgerEntry, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -108,7 +111,8 @@ class Schema:
                 held[party], source[party] = part.part(party), where
         if clashes:
             raise SchemaError(f"{'; '.join(clashes)}. Rename them, or keep each at one party.")
-        return cls.of(held, public=all(part.public for part in parts.values()))
+        spent = distinct_releases([entry for part in parts.values() for entry in part.spent])
+        return replace(cls.of(held, public=all(part.public for part in parts.values())), spent=spent)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -177,7 +181,7 @@ class Schema:
             f"party{i + 1}": self.attributes[end - count : end]
             for i, (count, end) in enumerate(zip(counts, ends, strict=True))
         }
-        return Schema.of(parties, public=self.public)
+        return replace(Schema.of(parties, public=self.public), spent=self.spent)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form, hexadecimal: equal schemas have equal digests."""
@@ -191,6 +195,7 @@ class Schema:
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name, _ in self.parties
             ],
+            **({"spent": [entry.to_json() for entry in self.spent]} if self.spent else {}),
         }
 
     @classmethod
@@ -204,8 +209,8 @@ class Schema:
             raise SchemaError("The schema is not a mapping; write [[party]] sections, or {attribute: size}.")
         if data and all(type(size) is int for size in data.values()):
             return cls.of({"party1": [Attribute.integer(name, size) for name, size in data.items()]})
-        if unknown := sorted(map(str, data.keys() - {"party", "public"})):
-            raise SchemaError(f"The schema has the unknown key {unknown[0]!r}; its keys are 'public' and 'party'.")
+        if unknown := sorted(map(str, data.keys() - {"party", "public", "spent"})):
+            raise SchemaError(f"The schema has the unknown key {unknown[0]!r}; its keys are 'public', 'party' and 'spent'.")
         parties: list[tuple[str, list[Attribute]]] = []
         for party in as_list(data.get("party"), "The schema's 'party'"):
             if not isinstance(party, Mapping):
@@ -221,6 +226,9 @@ class Schema:
             attributes=tuple(attribute for _, held in parties for attribute in held),
             parties=tuple((name, tuple(attribute.name for attribute in held)) for name, held in parties),
             public=data.get("public", True),
+            spent=tuple(LedgerEntry.from_json(entry) for entry in as_list(data["spent"], "The schema's 'spent'"))
+            if "spent" in data
+            else (),
         )
 
     @classmethod
@@ -231,15 +239,7 @@ class Schema:
             SchemaError: the file is missing, is not TOML or JSON, or is no schema; the message names the file.
         """
         path = Path(path)
-        try:
-            text = read_bytes(path, "schema", SchemaError, MOST_JSON).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
-        try:
-            data = json.loads(text, object_pairs_hook=distinct) if path.suffix == ".json" else tomllib.loads(text)
-        except ValueError as error:
-            language = "JSON" if path.suffix == ".json" else "TOML"
-            raise SchemaError(f"The schema file {path} is not valid {language} ({error}).") from None
+        data = read_schema(path)
         try:
             return cls.from_json(data)
         except SchemaError as error:
@@ -258,6 +258,24 @@ class Schema:
         """The schema as TOML text."""
         text = tomli_w.dumps({key: value for key, value in self.to_json().items() if key != "public" or not value})
         return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
+
+
+def read_schema(path: Path) -> Any:
+    """What a schema file spells out: JSON if the name ends in .json, else TOML.
+
+    Raises:
+        SchemaError: the file is missing, or is not TOML or JSON; the message names it.
+    """
+    try:
+        text = read_bytes(path, "schema", SchemaError, MOST_JSON).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
+    try:
+        data = json.loads(text, object_pairs_hook=distinct) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        language = "JSON" if path.suffix == ".json" else "TOML"
+        raise SchemaError(f"The schema file {path} is not valid {language} ({error}).") from None
+    return data
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "GeometricEvent",
     "LossGrid",
     "SketchEvent",
+    "ThresholdEvent",
     "event_from_json",
     "event_to_json",
     "under_replacement",
@@ -345,6 +346,75 @@ class GeometricEvent:
 
 
 @dataclass(frozen=True)
+class ThresholdEvent:
+    """Counts of whatever values occur, with two-sided geometric noise, released where they reach a threshold (a stability
+    histogram: Korolova et al., 2009; OpenDP's ``make_laplace_threshold``).
+
+    One person adds up to ``sensitivity`` to all counts together. Values that others have too cost what the noise costs. A value
+    that nobody else has may show itself: with k of the person's records it does with probability P(noise >= threshold - k). The
+    sum over such values is convex in how the records are dealt to them, hence largest for one value or for as many as records.
+
+    Attributes:
+        scale: of the noise.
+        threshold: least noisy count that is released.
+        sensitivity: how many records one person has at most, each with one value.
+    """
+
+    scale: float
+    threshold: int
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        _check_whole("a threshold event's sensitivity", self.sensitivity, 1 << 20)
+        _check_number("a threshold event's scale", self.scale, self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE)
+        _check_whole("a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1)
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    @property
+    def noise(self) -> GeometricEvent:
+        """The counts of values that others have too."""
+        return GeometricEvent(self.scale, self.sensitivity)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at :attr:`exposed`."""
+        return self.noise.pure_epsilon
+
+    @property
+    def exposed(self) -> float:
+        """Probability that a value shows that one person alone has: the delta."""
+        one = -(self.threshold - self.sensitivity) / self.scale
+        each = math.log(self.sensitivity) - (self.threshold - 1) / self.scale
+        return math.exp(max(one, each) - math.log1p(math.exp(-1 / self.scale)))
+
+    @staticmethod
+    def least_threshold(scale: float, exposed: float, sensitivity: int = 1) -> int:
+        """The least threshold at which no more than ``exposed`` is."""
+        spare = -scale * (math.log(exposed) + math.log1p(math.exp(-1 / scale)))
+        return max(math.ceil(sensitivity + spare), math.ceil(1 + spare + scale * math.log(sensitivity)), sensitivity + 1)
+
+    @property
+    def rho(self) -> float:
+        return self.noise.rho
+
+    @property
+    def spread(self) -> float:
+        return self.noise.spread
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        # What an exposed value adds to any divergence of the noise is at most its probability: an infinite loss.
+        added, removed = (LossGrid(g.lowest, g.mass * (1 - self.exposed)) for g in self.noise.losses(step))
+        return added, removed
+
+    def renyi(self, orders: Floats) -> Floats:
+        # A loss that may be infinite has none.
+        return np.full(len(orders), math.inf)
+
+
+@dataclass(frozen=True)
 class GRREvent:
     """Every row published through generalised randomised response, attribute by attribute.
 
@@ -413,6 +483,8 @@ def under_replacement(event: Event) -> Event:
             return GaussianEvent(sigma, 2 * sensitivity, count)
         case GeometricEvent(scale=scale, sensitivity=sensitivity, count=count):
             return GeometricEvent(scale, 2 * sensitivity, count)
+        case ThresholdEvent(scale=scale, threshold=threshold, sensitivity=sensitivity):
+            return ThresholdEvent(scale, threshold, 2 * sensitivity)
         case GRREvent():
             return event
     raise PrivacyError(f"A {type(event).__name__} has no price for replacing a record; use add or remove.")
@@ -481,6 +553,7 @@ KINDS: Mapping[str, type] = {
     "geometric": GeometricEvent,
     "grr": GRREvent,
     "sketches": SketchEvent,
+    "threshold": ThresholdEvent,
 }
 
 

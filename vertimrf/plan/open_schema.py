@@ -69,6 +69,11 @@ class PrivateDomain:
         most = parts.pop("most", BINS if numeric else VALUES)
         if type(most) is not int or not 2 <= most <= MAX_SIZE // 2:
             raise SchemaError(f"Attribute {name!r}: most is {most!r}; write how many bins or values there may be, 2 or more.")
+        others = ("values", "codes", "edges") if numeric else ("bins", "bounds", "codes", "edges")
+        if given := [key for key in others if key in parts]:
+            raise SchemaError(
+                f"Attribute {name!r} has private {'bins' if numeric else 'values'} as well as {given[0]}; give one of them."
+            )
         bounded = "bounds" in parts
         if not numeric:
             if isinstance(parts.get("other", OTHER), str):

@@ -245,8 +245,8 @@ def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
     for entry in entries:
         if not isinstance(entry.event, GeometricEvent | ThresholdEvent):
             raise PrivacyError(
-                f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only an epsilon of its own adds "
-                "to what follows from its outcome."
+                f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to what "
+                "follows from its outcome."
             )
         epsilon += entry.event.pure_epsilon
         exposed += entry.event.exposed if isinstance(entry.event, ThresholdEvent) else 0.0

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
-from ..tables.ids import digest_ids
+from ..tables.table import Table, read_persons
 
-__all__ = ["kept_records", "read_persons", "sample_rows"]
+__all__ = ["beyond", "kept_records", "limited", "sample_rows"]
 
 Digests = npt.NDArray[np.uint64]
 # Apart from the key blocks of sketches, whose counters are other words of other keys anyway.
@@ -45,15 +45,27 @@ def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> n
     return kept
 
 
-def read_persons(table: pa.Table, person: str, where: str) -> Digests:
-    """Digests of the ids of the persons whose records these are [shape=(n,), uint64].
+def limited(table: Table, most: int, key: bytes) -> Table:
+    """A party's table with at most so many records of every person.
 
     Raises:
-        TableError: no such column, or persons without an id.
+        TableError: persons may have several records, and the table does not say whose a record is.
     """
-    if person not in table.column_names:
-        raise TableError(f"{where} has no person column {person!r}; its columns are {', '.join(table.column_names[:5])}.")
-    return digest_ids(table[person], f"{where}, person column {person!r}")
+    if table.persons is None:
+        if most > 1:
+            raise TableError(
+                f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name that "
+                "column (--person)."
+            )
+        return table
+    kept = kept_records(table.digests, table.persons, most, key)
+    return table if kept.all() else table.only(kept)
+
+
+def beyond(persons: Digests, most: int) -> tuple[int, int]:
+    """How many records are more than so many of their person, and how many persons have such; exact, for the party's own eyes."""
+    _, counts = np.unique(persons, return_counts=True)
+    return int(np.maximum(counts - most, 0).sum()), int((counts > most).sum())
 
 
 def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table:

@@ -18,9 +18,9 @@ from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import Event, GaussianEvent, under_replacement
+from ..privacy.events import MOST_PERSON_RECORDS, Event, GaussianEvent, GeometricEvent, ThresholdEvent, under_replacement
 from ..privacy.ledger import Ledger, LedgerEntry, spent_beforehand
-from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
+from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
 from .defaults import MESSAGE_BYTES, MOST_DELTA
 from .schedule import Group, Schedule
@@ -119,6 +119,8 @@ class Plan:
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
         workload: marginals that somebody cares about, which structure search goes by.
+        records_per_person: how many records of one person take part at most, which every party sees to; neighbours differ by all
+            of them.
     """
 
     schema: Schema
@@ -135,6 +137,7 @@ class Plan:
     prior: tuple[LedgerEntry, ...] = field(default=())
     public_keys: PublicKeys | None = None
     workload: Workload = field(default_factory=Workload)
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -142,6 +145,7 @@ class Plan:
             raise PlanError(
                 f"A plan needs tau of at least 2 and at least 1 expected record, not {self.tau} and {self.expected_records}."
             )
+        self._check_persons()
         if len(self.local) != len(self.schema.parties):
             raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
         sizes = [group.size for group in self.schedule.groups]
@@ -149,6 +153,23 @@ class Plan:
             self.sketch.check(sizes)
         if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
             raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
+
+    def _check_persons(self) -> None:
+        """Refuse what has no price for a person with several records."""
+        records = self.records_per_person
+        if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
+            raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
+        if records > 1 and self.sketch is not None and not self.sketch.prices_persons:
+            raise PlanError(
+                f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one record "
+                "per person."
+            )
+        for entry in self._before:
+            if isinstance(entry.event, GeometricEvent | ThresholdEvent) and entry.event.sensitivity < records:
+                raise PlanError(
+                    f"The {entry.released} were released for persons with {entry.event.sensitivity} records at most, and the plan is "
+                    f"for {records}: find them with --records-per-person {records}."
+                )
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -172,7 +193,7 @@ class Plan:
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order; all of them are fixed before any data is touched."""
-        sketches = [] if self.sketch is None else self.sketch.entries(self.epsilon, self.delta)
+        sketches = [] if self.sketch is None else self.sketch.entries(self.epsilon, self.delta, self.records_per_person)
         return (*self._other_entries(), *sketches)
 
     @property
@@ -184,9 +205,10 @@ class Plan:
         """All entries but the sketches'."""
         out = list(self._before)
         noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
-        out.append(LedgerEntry(GaussianEvent(self.count_sigma), self.party_names[0], "record count", noise))
+        person = self.records_per_person
+        out.append(LedgerEntry(GaussianEvent(self.count_sigma, person), self.party_names[0], "record count", noise))
         for name, local in zip(self.party_names, self.local, strict=True):
-            out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
+            out.extend(local_entries(name, len(self.schema.party_attributes(name)), local, person))
         if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
@@ -211,11 +233,11 @@ class Plan:
     def standing(self) -> Standing:
         """What anything made by this plan may claim: the target, which its events are held to."""
         replaced = self.sketch is not None and self.sketch.publishes_rows
-        return Standing(self.epsilon, self.delta, REPLACE if replaced else ADD_OR_REMOVE, self.reasons, self.notes)
+        return Standing(self.epsilon, self.delta, REPLACE if replaced else neighbours_of(self.records_per_person), self.reasons, self.notes)
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
-        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self._before))
+        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self._before), self.records_per_person)
 
     def accounted(self) -> tuple[list[Event], float, float]:
         """What the accountant answers for: the events, and the epsilon and delta that they may spend together.
@@ -265,6 +287,7 @@ class Plan:
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
             **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
+            **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
         }
 
     @classmethod
@@ -293,6 +316,7 @@ class Plan:
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
                 public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
                 workload=Workload.from_json(data.get("workload", []), schema),
+                records_per_person=data.get("records_per_person", 1),
             )
         except VertiMRFError:
             raise
@@ -355,6 +379,8 @@ class Plan:
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
+        if self.records_per_person > 1:
+            lines.append(f"  a person has up to {self.records_per_person} records: every party leaves out further ones, the same.")
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
@@ -367,12 +393,21 @@ class Plan:
         return packed_bytes(self.sketch.shapes(self.schedule.of_party(party), self.expected_records), self.sketch.bits)
 
 
-def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:
-    """The events of one party's local model."""
+def score_sensitivity(person: int = 1) -> int:
+    """How far a person with so many records can move an R-score, in steps of its grid."""
+    return SCORE_SENSITIVITY + 2 * SCORE_GRID * (person - 1)
+
+
+def local_entries(name: str, attributes: int, local: LocalPlan, person: int = 1) -> list[LedgerEntry]:
+    """The events of one party's local model, for persons with so many records.
+
+    A marginal moves by at most as many records, by most in Euclidean length where all are in one cell; an R-score by at most as
+    many times what one record moves it by, and it is rounded once.
+    """
     gaussian = "discrete Gaussian, sigma {:.1f}"
     entries = [
         LedgerEntry(
-            GaussianEvent(local.one_way_sigma, count=attributes),
+            GaussianEvent(local.one_way_sigma, person, attributes),
             name,
             f"{attributes} one-way marginals",
             gaussian.format(local.one_way_sigma),
@@ -382,7 +417,7 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
     if local.score_sigma:
         entries.append(
             LedgerEntry(
-                GaussianEvent(local.score_sigma, SCORE_SENSITIVITY, pairs),
+                GaussianEvent(local.score_sigma, score_sensitivity(person), pairs),
                 name,
                 f"{pairs} R-scores",
                 gaussian.format(local.score_sigma / SCORE_GRID),
@@ -391,7 +426,7 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
     if local.units:
         entries.append(
             LedgerEntry(
-                GaussianEvent(local.unit_sigma, count=local.units),
+                GaussianEvent(local.unit_sigma, person, local.units),
                 name,
                 f"larger marginals, {local.units:,} units of measurement",
                 gaussian.format(local.unit_sigma) + " a unit",

@@ -12,7 +12,7 @@ from typing import Protocol
 from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
-from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, GaussianEvent
+from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_PERSON_RECORDS, GaussianEvent
 from ..privacy.ledger import LedgerEntry
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import (
@@ -147,18 +147,24 @@ class CountSketches:
     Attributes:
         groups: what is published.
         repetitions, buckets, bits: see :class:`CountSketchPlan`.
+        person: records of a person at most.
     """
 
     groups: tuple[Group, ...]
     repetitions: int
     buckets: int
     bits: int
+    person: int = 1
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
         # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is what all of them may spend, shared out.
         d = len(self.groups)
-        variance = d / math.acosh(1 + 2 * rho * self.buckets / self.repetitions)
+        single = 2 * rho * self.buckets / self.repetitions
+        if self.person > 1:
+            # Of several records: (1 + what one bucket's ratio may vary by)^person = 1 + spend / person, see person_sketch.
+            single = math.expm1(math.log1p(single / self.person) / self.person)
+        variance = d / math.acosh(1 + single)
         return self.groups, CountSketchPlan(
             repetitions=self.repetitions,
             buckets=self.buckets,
@@ -249,6 +255,7 @@ def make_plan(
     prior: Sequence[LedgerEntry] = (),
     public_keys: PublicKeys | None = None,
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
+    records_per_person: int = 1,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
@@ -275,6 +282,8 @@ def make_plan(
         public_keys: of everyone who takes part; needed wherever messages are files.
         workload: marginals that somebody cares about, each a list of attribute names, all alike or with a weight each: the
             graphs' cliques, and what parties measure of their own attributes, go to them first. None has all alike.
+        records_per_person: how many records of one person take part at most; above 1 with count sketches alone. Epsilon is then
+            about a person, and noise that many times larger.
 
     Raises:
         PlanError: parameters out of range.
@@ -286,6 +295,7 @@ def make_plan(
     if message_bytes is None:
         message_bytes = PAIRS_BYTES if encoder == SketchPlan.encoder else MESSAGE_BYTES
     _check_options(schema, encoder, claim_as_published, keys, message_bytes, rounds, tau)
+    _check_persons(records_per_person, encoder if len(schema.parties) > 1 else None)
     parties = [schema.party_attributes(name) for name, _ in schema.parties]
     several = len(parties) > 1
     if shares is None:
@@ -298,7 +308,7 @@ def make_plan(
         if encoder == SketchPlan.encoder:
             choice = _scheduled_pairs(schema, rho, expected_records, tau, rounds, keys, message_bytes)
         else:
-            choice = _count_sketches(schema, rho, expected_records, tau, keys, message_bytes)
+            choice = _count_sketches(schema, rho, expected_records, tau, keys, message_bytes, records_per_person)
     elif sketched and encoder == SharedKeyPlan.encoder:
         claim = SharedKeyPlan.claimed_share
         choice = Published(schema.sizes, claim * epsilon, claim * target[1], keys or PUBLISHED_KEYS)
@@ -310,8 +320,8 @@ def make_plan(
     # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
     largest_clique = max(tau // (2 * len(parties)), 2) if several else tau
     free = math.prod(schema.sizes) <= tau
-    # Replacing a record counts twice in every sensitivity, four times in the cost.
-    others = 0.25 if isinstance(choice, Responses) else 1.0
+    # Replacing a record counts twice in every sensitivity, four times in the cost; and a person as often as she has records.
+    others = 0.25 if isinstance(choice, Responses) else 1.0 / records_per_person**2
     nonce = secrets.token_hex(16) if nonce is None else nonce
     wanted = Workload.of(schema, workload)
 
@@ -341,10 +351,21 @@ def make_plan(
             prior=tuple(prior),
             public_keys=public_keys,
             workload=wanted,
+            records_per_person=records_per_person,
         )
 
     _, most, at = plan_at(1.0).accounted()
     return plan_at(calibrate(lambda rho: plan_at(rho).accounted()[0], most, at))
+
+
+def _check_persons(records: int, encoder: str | None) -> None:
+    """Refuse several records of a person where they have no price, before anything is calibrated."""
+    if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
+        raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
+    if records > 1 and encoder is not None and not KINDS[encoder].prices_persons:
+        raise PlanError(
+            f"With {records} records of a person there is no price for {encoder}: use count sketches, or one record per person."
+        )
 
 
 def _target(epsilon: float, delta: float | None, expected_records: int) -> tuple[float, float]:
@@ -404,13 +425,15 @@ def _scheduled_pairs(
 
 
 def _count_sketches(
-    schema: Schema, rho: float, records: int, tau: int, keys: int | None, message_bytes: int
+    schema: Schema, rho: float, records: int, tau: int, keys: int | None, message_bytes: int, person: int
 ) -> CountSketches:
     """Groups, numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
     With t numbers the noise weighs N = groups * sqrt(t / (4 rho)) records, and the variance of a cell is
     (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by far.
     """
+    # A person's records cost what one does at a budget that many times smaller, to first order.
+    rho /= person**2
     groups = _count_groups(schema, tau)
     d = len(groups)
     values = [sum(g.size for g in groups if g.attributes[0] in schema.party_attributes(name)) for name, _ in schema.parties]
@@ -423,7 +446,7 @@ def _count_sketches(
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, noise = min(options)
     buckets = max((b for b in BUCKETS if b <= min(noise / (VARIANCE_PER_GROUP * d), numbers)), default=BUCKETS[0])
-    return CountSketches(groups, min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets, -bits)
+    return CountSketches(groups, min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets, -bits, person)
 
 
 def _count_groups(schema: Schema, tau: int) -> tuple[Group, ...]:

@@ -18,6 +18,7 @@ from scipy import special
 
 from ..errors import PrivacyError
 from .count_sketch import backward_renyi, excess, forward_renyi, ratio_law
+from .person_sketch import person_excess, person_law
 
 __all__ = [
     "CountSketchEvent",
@@ -51,6 +52,8 @@ MOST_LEVEL = 1 << 16
 MOST_ATTRIBUTES = 10_000
 LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE = 4.0, 1e6
 MOST_BUCKETS = 1 << 15
+# Records of a person that count sketches are priced for.
+MOST_PERSON_RECORDS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,12 +246,14 @@ class CountSketchEvent:
         variance: parameter of the noise of each number; at least ``groups``, below which one record alone would show, and 4.
         buckets: numbers of each value in a repetition.
         repetitions: independent ones.
+        records: that a person has at most, which neighbours differ by (:mod:`vertimrf.privacy.person_sketch`).
     """
 
     groups: int
     variance: float
     buckets: int
     repetitions: int
+    records: int = 1
 
     def __post_init__(self) -> None:
         _check_whole("a count sketch's number of groups", self.groups, MOST_ATTRIBUTES)
@@ -256,6 +261,7 @@ class CountSketchEvent:
         _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
         least = max(LEAST_COUNT_VARIANCE, float(self.groups))
         _check_number("a count sketch's noise variance", self.variance, least, MOST_COUNT_VARIANCE)
+        _check_whole("a count sketch's records of a person", self.records, min(self.buckets // 2, MOST_PERSON_RECORDS))
 
     @property
     def count(self) -> int:
@@ -267,11 +273,15 @@ class CountSketchEvent:
 
     @property
     def spread(self) -> float:
+        if self.records > 1:
+            return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
         return math.sqrt(excess(self.groups, self.variance) / self.buckets)
 
     @cached_property
     def law(self) -> tuple[Floats, Floats, float]:
         """Likelihood ratios of a repetition, their probabilities without the record, and what those leave out."""
+        if self.records > 1:
+            return person_law(self.groups, self.variance, self.buckets, self.records)
         return ratio_law(self.groups, self.variance, self.buckets)
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
@@ -283,6 +293,10 @@ class CountSketchEvent:
         return added, removed
 
     def renyi(self, orders: Floats) -> Floats:
+        if self.records > 1:
+            # As if all records shared a bucket that is known, and all their values: a bound that their law is far below.
+            known: Floats = orders * (self.repetitions * self.records**2 * self.groups / (2 * self.variance))
+            return known
         forth = forward_renyi(self.groups, self.variance, self.buckets, orders)
         back = backward_renyi(self.law, self.groups, self.variance, orders)
         out: Floats = self.repetitions * np.maximum(forth, back)
@@ -561,7 +575,10 @@ def event_to_json(event: Event) -> dict[str, Any]:
     """An event as JSON-able fields with its kind."""
     for kind, cls in KINDS.items():
         if type(event) is cls:
-            return {"kind": kind, **asdict(event)}  # type: ignore[call-overload]
+            named = asdict(event)  # type: ignore[call-overload]
+            if named.get("records") == 1:
+                del named["records"]
+            return {"kind": kind, **named}
     raise PrivacyError(f"An event of type {type(event).__name__} has no JSON form.")
 
 

@@ -13,7 +13,7 @@ from ..errors import PrivacyError
 from ..files.canonical import json_digest
 from .accountant import Spent, cumulative, group_epsilon
 from .events import Event, GeometricEvent, GRREvent, ThresholdEvent, event_from_json, event_to_json
-from .standing import ADD_OR_REMOVE, REPLACE, Standing
+from .standing import REPLACE, Standing, neighbours_of
 
 __all__ = ["Ledger", "LedgerEntry", "distinct_releases", "spent_beforehand"]
 
@@ -73,6 +73,7 @@ class Ledger:
         prior: how many of the first entries were released before the others' noise was chosen, which may follow their outcomes.
             Distributions of losses do not compose then; the epsilons and deltas of these add to whatever the others spend, as
             long as *that* was fixed beforehand (basic composition).
+        records_per_person: how many records a person has at most; the events are priced for all of them.
 
     Raises:
         PrivacyError: a prior entry without an epsilon of its own, or prior entries that have spent all of delta.
@@ -83,6 +84,7 @@ class Ledger:
     reasons: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
     prior: int = 0
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.prior <= len(self.entries):
@@ -108,7 +110,7 @@ class Ledger:
             raise PrivacyError("There are no ledgers to add up.")
         if len({ledger.neighbours for ledger in ledgers}) > 1:
             raise PrivacyError(
-                f"Neighbours of some of these runs {ADD_OR_REMOVE}, of some they {REPLACE}: there is no total; "
+                f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no total; "
                 "price each kind by itself."
             )
         before = distinct_releases([entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]])
@@ -119,6 +121,7 @@ class Ledger:
             tuple(dict.fromkeys(reason for ledger in ledgers for reason in ledger.reasons)),
             tuple(dict.fromkeys(note for ledger in ledgers for note in ledger.notes)),
             len(before),
+            ledgers[0].records_per_person,
         )
 
     @property
@@ -172,7 +175,7 @@ class Ledger:
     def neighbours(self) -> str:
         """What the guarantee is about; randomised responses show how many records there are, so they can only be replaced."""
         replaced = any(isinstance(entry.event, GRREvent) for entry in self.entries)
-        return REPLACE if replaced else ADD_OR_REMOVE
+        return REPLACE if replaced else neighbours_of(self.records_per_person)
 
     @property
     def method(self) -> str:
@@ -201,6 +204,7 @@ class Ledger:
             "reasons": list(self.reasons),
             "notes": list(self.notes),
             "prior": self.prior,
+            **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
         }
         return body | {"digest": json_digest(body).hex()}
 
@@ -219,7 +223,8 @@ class Ledger:
         entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
         try:
             reasons, notes = (tuple(map(str, data[key])) for key in ("reasons", "notes"))
-            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]))
+            person = int(data.get("records_per_person", 1))
+            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]), person)
         except (KeyError, TypeError, ValueError) as error:
             raise PrivacyError(f"The ledger is incomplete or malformed ({error}); use the file that the run wrote.") from None
 

@@ -34,7 +34,10 @@ def counted():
     return plan_with(keys=1 << 16).to_json()
 
 
-@pytest.mark.parametrize("options", [{}, {"encoder": "scheduled-pairs"}, {"rounds": 2}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"encoder": "scheduled-pairs"}, {"rounds": 2}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}],
+)
 def test_a_plan_is_read_back(options):
     plan = plan_with(keys=1 << 16, **options)
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))

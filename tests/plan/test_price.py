@@ -25,7 +25,8 @@ PARTIES = {
 
 def plan_of(parties, **options):
     schema = Schema.of({name: PARTIES[name] for name in parties})
-    settings = {"epsilon": 0.55, "expected_records": 30_000, "delta": 1 / 30_000, "nonce": "test", "keys": 1 << 19, "encoder": "scheduled-pairs"} | options
+    settings = {"epsilon": 0.55, "expected_records": 30_000, "delta": 1 / 30_000, "nonce": "test"}
+    settings |= {"keys": 1 << 19, "encoder": "scheduled-pairs"} | options
     return make_plan(schema, **settings)
 
 

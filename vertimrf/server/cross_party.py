@@ -97,7 +97,7 @@ def cross_party_marginals(
             found = scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options)
             return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
         case CountSketchPlan():
-            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total)
+            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, options)
     # Here every attribute is a group of its own, in schema order.
     wanted = crossing_pairs(plan.schema)
     if all(local.units == 0 for local in plan.local):
@@ -188,6 +188,7 @@ def _counted_marginals(
     messages: Sequence[Message],
     initial: MarkovRandomField,
     total: float,
+    options: RunOptions | None,
 ) -> CrossParty:
     """CarEst of count sketches: a measurement for every two groups."""
     groups, parties = plan.groups, plan.schedule.parties
@@ -202,7 +203,7 @@ def _counted_marginals(
         )
         for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True)
     ]
-    cells = estimate_cells(sketch, counted, total)
+    cells = estimate_cells(sketch, counted, total, (RunOptions() if options is None else options).progress)
     first = np.cumsum([0, *(group.size for group in groups)])
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):

@@ -23,6 +23,7 @@ from scipy import special
 
 from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
+from ..progress import Progress, Silent
 from .count_sketch import STEPS, code_steps
 from .parameters import CountSketchPlan
 
@@ -124,13 +125,16 @@ def _code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, F
     return gain / _curve(plan.bits).gain, power
 
 
-def estimate_cells(plan: CountSketchPlan, groups: Sequence[CountedGroup], total: float) -> Cells:
+def estimate_cells(
+    plan: CountSketchPlan, groups: Sequence[CountedGroup], total: float, progress: Progress | None = None
+) -> Cells:
     """All cells of all pairs of groups.
 
     Args:
         plan: the sketches' parameters.
         groups: any of the plan's, of one party or of several.
         total: record count.
+        progress: told of how many numbers have been gone through.
 
     Raises:
         MessageError: codes or sizes that do not fit the plan or each other.
@@ -141,7 +145,9 @@ def estimate_cells(plan: CountSketchPlan, groups: Sequence[CountedGroup], total:
             raise MessageError(f"Group {number} has codes of shape {group.codes.shape}, which do not fit its values or the plan.")
         if group.codes.size and group.codes.max() >= 1 << plan.bits:
             raise MessageError(f"Group {number} has codes beyond {plan.bits} bits: the message does not follow the plan.")
-    products = cross_products(np.concatenate([group.codes for group in groups]), plan.bits)
+    products = cross_products(
+        np.concatenate([group.codes for group in groups]), plan.bits, (Silent() if progress is None else progress).advance
+    )
     gains, powers = (np.concatenate(each) for each in zip(*(_code_moments(plan, group) for group in groups), strict=True))
     sizes = np.concatenate([np.maximum(group.sizes, 0.0) for group in groups])
     sigmas = np.concatenate([group.sizes_sigma for group in groups])

@@ -20,6 +20,7 @@ __all__ = ["main"]
 ENCODERS = "count-sketch; scheduled-pairs (in two rounds); grr (baseline, replace one record); published (not private)."
 MESSAGE_MB = f"Budget for a party's sketches, MB; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs {PAIRS_BYTES / 1e6:g}."
 EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
+PERSON = "Column that says whose a record is, where people have several records."
 ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
@@ -131,7 +132,7 @@ def _reads_tables(command: Any) -> Any:
 
 
 def _read_records(
-    csv: Any, table: str, id_column: str, plan: Any, party: str, id_format: str, ignore_extra: bool
+    csv: Any, table: str, id_column: str, plan: Any, party: str, id_format: str, ignore_extra: bool, person: str | None
 ) -> Any:
     """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
     from .tables.arrow import read_arrow
@@ -140,7 +141,17 @@ def _read_records(
     formats = _formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
-    records = encode_table(read_arrow(table, csv), id_column, plan.schema.part(party), table, formats, ignore_extra)
+    records = encode_table(read_arrow(table, csv), id_column, plan.schema.part(party), table, formats, ignore_extra, person)
+    if records.persons is not None:
+        from .party.persons import beyond
+
+        dropped, persons = beyond(records.persons, plan.records_per_person)
+        if dropped:
+            click.echo(
+                f"{dropped:,} records of {persons:,} persons with more than {plan.records_per_person} are left out, the same at "
+                "every party; this stays here.",
+                err=True,
+            )
     progress.step("encoding")
     return records
 
@@ -186,6 +197,8 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
 @click.option("--message-mb", type=float, help=MESSAGE_MB)
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+@click.option("--person", help=PERSON)
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; further ones are left out. Needs --person.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
@@ -209,6 +222,8 @@ def synthesize(
     rounds: int,
     message_mb: float | None,
     workload: Sequence[str],
+    person: str | None,
+    records_per_person: int,
     threads: int | None,
     out: str,
     model_file: str | None,
@@ -237,6 +252,7 @@ def synthesize(
         _compile_kernels("party", "server")
         made = Synthesizer(
             domains, id=id_column, expected_records=expected_records, domain_share=domain_share, tau=tau, workload=_workload(workload),
+            person=person, records_per_person=records_per_person,
             num_threads=threads, progress=for_terminal(),
         ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
         table = made.sample(rows, seed=seed)
@@ -259,6 +275,8 @@ def synthesize(
         split=None if split is None else _numbers(split, "--split"),
         expected_records=expected_records,
         domain_share=domain_share,
+        person=person,
+        records_per_person=records_per_person,
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
         csv=csv,
         delta=delta,
@@ -408,7 +426,7 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 @click.option("--schema", "schema_file", required=True, help="The party's part, some attributes with bins or values = \"private\".")
 @click.option("--epsilon", type=float, required=True, help="For all of them together; part of every plan with this schema.")
 @click.option("--delta", type=float, default=DOMAIN_DELTA, help="That a value is listed which one person alone has.")
-@click.option("--person", help="Column that says whose a record is, where people have several.")
+@click.option("--person", help=PERSON)
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="As the plan will have it; needs --person.")
 @click.option("--out", required=True, help="Schema part to write: .toml or .json.")
 @_reads_tables
@@ -488,6 +506,7 @@ def domains(
 @click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
@@ -503,6 +522,7 @@ def plan(
     encoder: str | None,
     claim_as_published: bool,
     workload: Sequence[str],
+    records_per_person: int,
     errors: bool,
     out: str,
 ) -> None:
@@ -533,6 +553,7 @@ def plan(
         claim_as_published=claim_as_published,
         public_keys=keys,
         workload=_workload(workload),
+        records_per_person=records_per_person,
     )
     made.save(out)
     click.echo(made.summary())
@@ -634,6 +655,11 @@ def account(
         if len(loaded) > 1:
             text += f"\n{len(loaded)} plans over the same people, together" + ("; delta is the sum." if delta is None else ".")
         if records_per_person is not None:
+            if ledger.records_per_person > 1:
+                raise PlanError(
+                    f"This plan is for persons with up to {ledger.records_per_person} records: its epsilon covers them all; leave "
+                    "--records-per-person out."
+                )
             group = ledger.group_epsilon(records_per_person)
             priced = {"ledger": priced, "records_per_person": records_per_person, "epsilon": group, "delta": ledger.delta}
             text += f"\nA person with {records_per_person} records in every table: epsilon {group:.4f} at the same delta."
@@ -754,6 +780,7 @@ def join(envelopes: str, plan_file: str, key: str, secret_file: str) -> None:
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
+@click.option("--person", help=PERSON)
 @click.option("--out", help="The message file that is to be written.")
 @_reads_tables
 def check(
@@ -764,6 +791,7 @@ def check(
     id_column: str,
     id_format: str,
     ignore_extra: bool,
+    person: str | None,
     out: str | None,
 ) -> None:
     """A data holder: find everything about a table that would stop or spoil a run, before anything is released.
@@ -779,8 +807,8 @@ def check(
     agreed = Plan.load(plan_file)
     content, mine = read_arrow(table, csv), agreed.schema.part(party)
     if ignore_extra:
-        content = without_extra(content, id_column, mine)
-    found = check_table(content, id_column, agreed, party, table, _formats(id_format))
+        content = without_extra(content, id_column, mine, person)
+    found = check_table(content, id_column, agreed, party, table, _formats(id_format), person)
     problems = list(found.problems)
     index = agreed.party_names.index(party)
     needed = agreed.message_size(index)
@@ -863,6 +891,7 @@ def align(
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
+@click.option("--person", help=PERSON)
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
@@ -876,6 +905,7 @@ def party(
     id_column: str,
     id_format: str,
     ignore_extra: bool,
+    person: str | None,
     claim_as_published: bool,
     threads: int | None,
     out: str,
@@ -899,7 +929,7 @@ def party(
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
     _compile_kernels("party", agreed.encoder)
-    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
+    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra, person)
     releases = Releases.beside(secret_file)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
     _write_release(out, message)
@@ -944,6 +974,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
+@click.option("--person", help=PERSON)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Answer file to write; send it to the server.")
 @_reads_tables
@@ -957,6 +988,7 @@ def answer(
     id_column: str,
     id_format: str,
     ignore_extra: bool,
+    person: str | None,
     threads: int | None,
     out: str,
 ) -> None:
@@ -971,7 +1003,7 @@ def answer(
     agreed, own = _load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
-    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
+    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra, person)
     releases = Releases.beside(secret_file)
     reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
     _write_release(out, reply)

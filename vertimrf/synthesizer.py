@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .clock import Clock
-from .errors import ModelError
+from .errors import ModelError, PlanError
 from .kernels.jit import threads
 from .named_model import Model
 from .options import RunOptions
@@ -27,7 +27,7 @@ from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
 from .tables.infer import drafted
 from .tables.table import encode_table
-from .trial import Planning, domain_budget, plan_for, with_found_domains
+from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +50,8 @@ class Synthesizer:
         tau: limit on the cells of a clique of the model.
         workload: marginals that matter most, each a list of columns, all alike or with a weight each (see
             :func:`vertimrf.make_plan`); None has all alike.
+        person: the column that says whose a record is, where people have several.
+        records_per_person: how many records of a person take part at most, and epsilon is about.
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
         progress: told of each step as it starts.
 
@@ -74,6 +76,8 @@ class Synthesizer:
         domain_share: float | None = None,
         tau: int = TAU,
         workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
+        person: str | None = None,
+        records_per_person: int = 1,
         num_threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -84,6 +88,8 @@ class Synthesizer:
             "domain_share": domain_share,
             "tau": tau,
             "workload": workload,
+            "person": person,
+            "records_per_person": records_per_person,
             "num_threads": num_threads,
             "progress": progress,
         }
@@ -119,19 +125,22 @@ class Synthesizer:
         options.progress.step("reading")
         with clock("reading"):
             read = read_arrow(table, csv)
+            person, several = params["person"], params["records_per_person"]
+            if several > 1 and person is None:
+                raise PlanError("Where people have several records, name the column that says whose a record is (person).")
             schema = params["schema"]
             if schema is None:
-                schema, (read,) = drafted([read], params["id"])
+                schema, (read,) = drafted([read], params["id"], person)
             name = str(table) if isinstance(table, str | Path) else "The table"
             if isinstance(schema, OpenSchema):
                 spend = domain_budget(epsilon, delta, params["expected_records"], params["domain_share"])
-                schema = with_found_domains(schema, [read], [name], spend)
+                schema = with_found_domains(schema, [read], [name], spend, person, several)
             schema = pooled(schema)
-            records = encode_table(read, params["id"], schema.attributes, name)
+            records = encode_table(read, params["id"], schema.attributes, name, person=person)
         options.progress.step("planning")
         with clock("planning"):
-            planning: Planning = {"delta": delta, "tau": params["tau"], "workload": params["workload"]}
-            plan = plan_for(schema, records.records, epsilon, params["expected_records"], **planning)
+            planning: Planning = {"delta": delta, "tau": params["tau"], "workload": params["workload"], "records_per_person": several}
+            plan = plan_for(schema, taking_part(records, several), epsilon, params["expected_records"], **planning)
         options.progress.step("measuring")
         # With one party there are no sketches, and so nothing that a secret would key.
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)

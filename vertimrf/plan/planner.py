@@ -14,6 +14,7 @@ from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
 from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_PERSON_RECORDS, GaussianEvent
 from ..privacy.ledger import LedgerEntry
+from ..privacy.person_sketch import LEAST_BUCKETS
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import (
     BUCKETS,
@@ -168,7 +169,7 @@ class CountSketches:
         return self.groups, CountSketchPlan(
             repetitions=self.repetitions,
             buckets=self.buckets,
-            variance=min(max(variance, d, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE),
+            variance=min(max(variance, d * self.person, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE),
             bits=self.bits,
             sizes=tuple(group.size for group in self.groups),
         )
@@ -445,7 +446,9 @@ def _count_sketches(
         noise = d * math.sqrt(numbers / (4 * rho))
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, noise = min(options)
-    buckets = max((b for b in BUCKETS if b <= min(noise / (VARIANCE_PER_GROUP * d), numbers)), default=BUCKETS[0])
+    buckets = max((b for b in BUCKETS if b <= min(noise / (VARIANCE_PER_GROUP * d * person), numbers)), default=BUCKETS[0])
+    if person > 1:
+        buckets = max(buckets, LEAST_BUCKETS)
     return CountSketches(groups, min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets, -bits, person)
 
 

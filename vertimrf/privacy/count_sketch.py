@@ -97,6 +97,7 @@ def mean_law(
     above = deviation / step - below
     index = np.concatenate([below, below + 1]).astype(np.int64)
     mass = np.concatenate([mass * (1 - above), mass * above])
+    index, mass = index[mass > 0], mass[mass > 0]
     low, high = _window(index, mass, buckets, step, rare, least_order)
     size = fft.next_fast_len(high - low + 1, real=True)
     spread = np.zeros(size)
@@ -132,20 +133,35 @@ def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats) ->
     is convex; beyond, and always, the divergence is at most that of a record whose bucket and sign are known.
     """
     known = orders * groups / (2 * variance)
-    most = int(min(MOST_ORDER, math.ceil(float(orders.max()))))
-    half = groups / (2 * variance)
-    k = np.arange(most + 1)
-    # log E l^k / k!
-    log_series = np.empty(most + 1)
-    for order in k:
+    most = highest_order(orders)
+    log_moments = mean_log_moments(ratio_log_moments(groups, variance, most), buckets)
+    between = np.interp(orders, np.arange(most + 1), log_moments, right=np.inf)
+    out: Floats = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
+    return out
+
+
+def highest_order(orders: Floats) -> int:
+    """The whole order up to which moments are computed."""
+    return int(min(MOST_ORDER, math.ceil(float(orders.max()))))
+
+
+def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
+    """log E l^k for k = 0 to ``most`` of a bucket's ratio l; ``weight`` as in :func:`bucket_ratio`."""
+    half = weight**2 * groups / (2 * variance)
+    out = np.empty(most + 1)
+    for order in range(most + 1):
         i = np.arange(order + 1)
         log_terms = special.gammaln(order + 1) - special.gammaln(i + 1) - special.gammaln(order - i + 1)
         log_terms = log_terms + ((order - 2.0 * i) ** 2 - order) * half
-        log_series[order] = special.logsumexp(log_terms) - order * math.log(2) - special.gammaln(order + 1)
-    power = _log_power(log_series, buckets)
-    log_moments = power + special.gammaln(k + 1) - k * math.log(buckets)
-    between = np.interp(orders, k, log_moments, right=np.inf)
-    out: Floats = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
+        out[order] = special.logsumexp(log_terms) - order * math.log(2)
+    return out
+
+
+def mean_log_moments(log_moments: Floats, buckets: int) -> Floats:
+    """Logarithms of the moments of a mean of independent numbers, from those of one of them."""
+    k = np.arange(len(log_moments))
+    power = _log_power(log_moments - special.gammaln(k + 1), buckets)
+    out: Floats = power + special.gammaln(k + 1) - k * math.log(buckets)
     return out
 
 

@@ -18,7 +18,7 @@ from scipy import special
 
 from ..errors import PrivacyError
 from .count_sketch import backward_renyi, excess, forward_renyi, ratio_law
-from .person_sketch import person_excess, person_law
+from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
     "CountSketchEvent",
@@ -260,8 +260,11 @@ class CountSketchEvent:
         _check_whole("a count sketch's number of buckets", self.buckets, MOST_BUCKETS)
         _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
         least = max(LEAST_COUNT_VARIANCE, float(self.groups))
+        _check_whole("a count sketch's records of a person", self.records, MOST_PERSON_RECORDS)
+        if self.records > 1:
+            least = max(least, LEAST_VARIANCE_PER_VALUE * self.groups * self.records)
+            _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MOST_BUCKETS, LEAST_BUCKETS)
         _check_number("a count sketch's noise variance", self.variance, least, MOST_COUNT_VARIANCE)
-        _check_whole("a count sketch's records of a person", self.records, min(self.buckets // 2, MOST_PERSON_RECORDS))
 
     @property
     def count(self) -> int:
@@ -294,9 +297,9 @@ class CountSketchEvent:
 
     def renyi(self, orders: Floats) -> Floats:
         if self.records > 1:
-            # As if all records shared a bucket that is known, and all their values: a bound that their law is far below.
-            known: Floats = orders * (self.repetitions * self.records**2 * self.groups / (2 * self.variance))
-            return known
+            return self.repetitions * person_renyi(
+                self.law, self.groups, self.variance, self.buckets, self.records, orders
+            )
         forth = forward_renyi(self.groups, self.variance, self.buckets, orders)
         back = backward_renyi(self.law, self.groups, self.variance, orders)
         out: Floats = self.repetitions * np.maximum(forth, back)

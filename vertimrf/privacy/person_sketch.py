@@ -34,12 +34,16 @@ from .count_sketch import (
     REACH,
     ROUNDING,
     STEPS_PER_SPREAD,
+    backward_renyi,
     bucket_ratio,
     excess,
+    highest_order,
     mean_law,
+    mean_log_moments,
+    ratio_log_moments,
 )
 
-__all__ = ["person_excess", "person_law", "sharing"]
+__all__ = ["LEAST_BUCKETS", "LEAST_VARIANCE_PER_VALUE", "person_excess", "person_law", "person_renyi", "sharing"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,7 +53,9 @@ FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
 # window of their mean. It is the probability together with that of how records share buckets.
 GIVEN_UP = 1e-20
 # Steps that the largest ratio is divided into at the most, and the least order of the Chernoff bounds, which large ratios ask for.
-MOST_STEPS, LEAST_ORDER = 1 << 17, 1e-5
+MOST_STEPS, STEPS_PER_BLOCK, LEAST_ORDER = 1 << 17, 256, 1e-5
+# Below so many buckets, or so much noise for every group and record, the law has no tails that a grid could hold.
+LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE = 64, 1.0
 
 
 def person_excess(groups: int, variance: float, buckets: int, records: int) -> float:
@@ -90,16 +96,51 @@ def person_law(groups: int, variance: float, buckets: int, records: int) -> tupl
                 deviation, mass, more = _product((deviation, mass), bucket_ratio(groups, variance, 2.0), rare)
                 given_up += more
         else:
-            widest = bucket_ratio(groups, variance, math.sqrt((e + 1) ** 2 + records - e - 1))
+            widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)))
             deviation, mass, given_up = _cut(*widest, rare)
         blocks = buckets // (records - e)
         step = max(math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD, float(deviation[-1]) / MOST_STEPS)
+        # On steps that are small beside their number, a mean of ratios, which lie above -1, does not fall below 0.
+        step = min(step, blocks / STEPS_PER_BLOCK)
         ratio, convolved, missing = mean_law(deviation, mass, blocks, step, rare, LEAST_ORDER)
         ratios.append(ratio)
         masses.append(chance * convolved)
         lost += chance * (missing + blocks * (given_up + (records + 1) * 4 * float(special.ndtr(-REACH))))
     lost += 10 * records * groups * ROUNDING + records * groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
-    return np.concatenate(ratios), np.concatenate(masses), lost
+    ratio, mass = np.concatenate(ratios), np.concatenate(masses)
+    order = np.argsort(ratio)
+    return ratio[order], mass[order], lost
+
+
+def person_renyi(
+    law: tuple[Floats, Floats, float], groups: int, variance: float, buckets: int, records: int, orders: Floats
+) -> Floats:
+    """Rényi divergences of one repetition at each order, the larger direction; moments of products are products of moments.
+
+    Beyond the highest order, and always, they are at most those of records that share values and a bucket that is known.
+    """
+    most = highest_order(orders)
+    single, double = (ratio_log_moments(groups, variance, most, weight) for weight in (1.0, 2.0))
+    with np.errstate(divide="ignore"):
+        chances = np.log(sharing(buckets, records))
+    moments = []
+    for e, chance in enumerate(chances.tolist()):
+        if e < 2:
+            one = (records - 2 * e) * single + e * double
+        else:
+            one = ratio_log_moments(groups, variance, most, math.sqrt(_widest(e, records)))
+        moments.append(chance + mean_log_moments(one, buckets // (records - e)))
+    log_moments = special.logsumexp(moments, axis=0)
+    between = np.interp(orders, np.arange(most + 1), log_moments, right=np.inf)
+    known = orders * records**2 * groups / (2 * variance)
+    forth = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
+    out: Floats = np.maximum(forth, backward_renyi(law, records**2 * groups, variance, orders))
+    return out
+
+
+def _widest(e: int, records: int) -> int:
+    """The longest shift, squared, in records, where so many more share buckets than need to."""
+    return (e + 1) ** 2 + records - e - 1
 
 
 def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floats, Floats, float]:
@@ -129,11 +170,11 @@ def _product(one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: flo
     above = np.clip((deviation - grid[below]) / (grid[below + 1] - grid[below]), 0.0, 1.0)
     out = np.bincount(below, mass * (1 - above), len(grid)) + np.bincount(below + 1, mass * above, len(grid))
     kept = out > 0
-    return _cut(grid[kept], out[kept], rare)
+    return _cut(grid[kept], np.asarray(out[kept], np.float64), rare)
 
 
 def _cut(deviation: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats, float]:
     """A law [deviations increasing] without its largest ratios, and what was given up, with the person and without."""
     above = np.cumsum((mass * (1 + deviation))[::-1])[::-1]
-    last = int(np.searchsorted(-above, -rare))
-    return deviation[:last], mass[:last], 2 * rare if last < len(mass) else 0.0
+    kept = above >= rare
+    return deviation[kept], mass[kept], 0.0 if kept.all() else 2 * rare

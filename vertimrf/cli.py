@@ -188,7 +188,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
-@click.option("--domain-share", type=float, default=DOMAIN_SHARE, help="Part of epsilon for the schema's private domains, if any.")
+@click.option("--domain-share", type=float, default=DOMAIN_SHARE, help="Part of epsilon that private domains are found with.")
 @click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
@@ -198,7 +198,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--message-mb", type=float, help=MESSAGE_MB)
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--person", help=PERSON)
-@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; further ones are left out. Needs --person.")
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; others are left out. Needs --person.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
@@ -239,7 +239,8 @@ def synthesize(
     domains = _load_open_schema(schema)
     if domains is not None and domains.wanted:
         click.echo(
-            f"Domains of {len(domains.wanted)} attributes are found with {100 * domain_share:g} % of epsilon: {', '.join(domains.wanted)}.",
+            f"Domains of {len(domains.wanted)} attributes are found with {100 * domain_share:g} % of epsilon: "
+            f"{', '.join(domains.wanted)}.",
             err=json_file == "-",
         )
     if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
@@ -251,8 +252,8 @@ def synthesize(
 
         _compile_kernels("party", "server")
         made = Synthesizer(
-            domains, id=id_column, expected_records=expected_records, domain_share=domain_share, tau=tau, workload=_workload(workload),
-            person=person, records_per_person=records_per_person,
+            domains, id=id_column, expected_records=expected_records, domain_share=domain_share, tau=tau,
+            workload=_workload(workload), person=person, records_per_person=records_per_person,
             num_threads=threads, progress=for_terminal(),
         ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
         table = made.sample(rows, seed=seed)
@@ -423,7 +424,7 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 
 @main.command()
 @click.argument("table")
-@click.option("--schema", "schema_file", required=True, help="The party's part, some attributes with bins or values = \"private\".")
+@click.option("--schema", "schema_file", required=True, help="The party's part, with bins or values = \"private\" somewhere.")
 @click.option("--epsilon", type=float, required=True, help="For all of them together; part of every plan with this schema.")
 @click.option("--delta", type=float, default=DOMAIN_DELTA, help="That a value is listed which one person alone has.")
 @click.option("--person", help=PERSON)
@@ -657,8 +658,8 @@ def account(
         if records_per_person is not None:
             if ledger.records_per_person > 1:
                 raise PlanError(
-                    f"This plan is for persons with up to {ledger.records_per_person} records: its epsilon covers them all; leave "
-                    "--records-per-person out."
+                    f"This plan is for persons with up to {ledger.records_per_person} records: its epsilon covers them all; "
+                    "leave --records-per-person out."
                 )
             group = ledger.group_epsilon(records_per_person)
             priced = {"ledger": priced, "records_per_person": records_per_person, "epsilon": group, "delta": ledger.delta}

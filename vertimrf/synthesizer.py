@@ -139,7 +139,12 @@ class Synthesizer:
             records = encode_table(read, params["id"], schema.attributes, name, person=person)
         options.progress.step("planning")
         with clock("planning"):
-            planning: Planning = {"delta": delta, "tau": params["tau"], "workload": params["workload"], "records_per_person": several}
+            planning: Planning = {
+                "delta": delta,
+                "tau": params["tau"],
+                "workload": params["workload"],
+                "records_per_person": several,
+            }
             plan = plan_for(schema, taking_part(records, several), epsilon, params["expected_records"], **planning)
         options.progress.step("measuring")
         # With one party there are no sketches, and so nothing that a secret would key.

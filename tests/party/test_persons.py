@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 
@@ -209,7 +208,7 @@ def test_a_gaussian_with_all_records_in_one_cell_is_the_worst_way_to_deal_them()
                 mass = (mass[:, None] * pmf).ravel()
             return float(np.maximum(mass * -np.expm1(epsilon - loss), 0.0).sum())
 
-        splits = [s for size in (1, 2) for s in itertools.combinations_with_replacement(range(1, total + 1), size) if sum(s) == total]
+        splits = [(first, total - first) for first in range(1, total // 2 + 1)]
         for epsilon in (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0):
             worst = delta((total,), epsilon)
             assert all(delta(split, epsilon) <= worst for split in splits)
@@ -235,7 +234,7 @@ def test_domains_found_for_fewer_records_are_refused():
     part = OpenSchema(schema(), {})
     entry = plan(1).entries()[0]
     domain = type(entry)(GeometricEvent(40.0), "clinic", "bounds and bins of 'a0'", "noise", "id")
-    with pytest.raises(PlanError, match="persons with 1 records at most.*--records-per-person 3"):
+    with pytest.raises(PlanError, match=r"persons with 1 records at most.*--records-per-person 3"):
         make_plan(part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3)
 
 
@@ -287,7 +286,7 @@ def test_persons_must_be_named_and_known():
         party.encode(mine.assign(person=[None if i == 7 else str(i) for i in range(200)]), "visit", person="person")
     with pytest.raises(TableError, match="id"):
         party.encode(mine.assign(person=[i + 0.5 for i in range(200)]), "visit", person="person")
-    with pytest.raises(Exception, match="person|mixed|type"):
+    with pytest.raises(Exception, match=r"person|mixed|type"):
         party.encode(mine.assign(person=[i if i % 2 else f"p{i}" for i in range(200)]), "visit", person="person")
     with pytest.raises(PlanError, match="name the column that says whose a record is"):
         synthesize([table], "visit", 1.0, split=[2, 3], records_per_person=2)

@@ -65,7 +65,8 @@ def test_an_open_schema_cannot_be_planned_with(tmp_path):
 
 
 def entry(name, epsilon=0.1, exposed=0.0):
-    event = ThresholdEvent(1 / epsilon, ThresholdEvent.least_threshold(1 / epsilon, exposed)) if exposed else GeometricEvent(1 / epsilon)
+    scale = 1 / epsilon
+    event = ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, exposed)) if exposed else GeometricEvent(scale)
     return LedgerEntry(event, "a", f"bounds and bins of {name!r}", "noise", f"id-{name}")
 
 
@@ -87,8 +88,8 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
     assert ledger.prior == 2
     assert 0.99 < ledger.epsilon <= 1.0
     # The rest alone costs what is left, at the delta that is left.
-    alone = make_plan(Schema.merge({"one": closed(), "other": closed(party="b")}), epsilon=0.85, delta=1e-9, expected_records=5000,
-                      encoder="count-sketch", nonce="x")  # fmt: skip
+    plain = Schema.merge({"one": closed(), "other": closed(party="b")})
+    alone = make_plan(plain, epsilon=0.85, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
     assert plan.count_sigma == pytest.approx(alone.count_sigma, rel=5e-3)
     assert Plan.from_json(plan.to_json()) == plan
     assert merged.split([1, 3]).spent == merged.spent
@@ -111,10 +112,10 @@ def test_domains_found_once_are_paid_for_once_by_two_plans():
 
 def test_nothing_left_of_the_target_is_said():
     schema = Schema.merge({"one": closed(entry("x", 2.0)), "other": closed(party="b")})
-    with pytest.raises(PlanError, match="has spent epsilon 2 .*nothing is left of the target, epsilon 1"):
+    with pytest.raises(PlanError, match=r"has spent epsilon 2 .*nothing is left of the target, epsilon 1"):
         make_plan(schema, epsilon=1.0, delta=1e-9, expected_records=5000)
     late = Schema.merge({"one": closed(entry("x", 0.1, 1e-8)), "other": closed(party="b")})
-    with pytest.raises(PlanError, match="delta .*raise it"):
+    with pytest.raises(PlanError, match=r"delta .*raise it"):
         make_plan(late, epsilon=1.0, delta=1e-9, expected_records=5000)
 
 
@@ -125,5 +126,5 @@ def test_a_part_without_private_domains_is_itself():
     assert read.schema == Schema.from_json(plain)
     assert "spent" not in read.schema.to_json()
     for spent in ("no", [], 3, [1]):
-        with pytest.raises((SchemaError, Exception), match="spent|ledger entry"):
+        with pytest.raises((SchemaError, Exception), match=r"spent|ledger entry"):
             Schema.from_json(plain | {"spent": spent})

@@ -1,4 +1,4 @@
-"""The price of a count sketch for a person with several records, against likelihood ratios drawn at random and computed exactly."""
+"""The price of a count sketch for a person with several records, against likelihood ratios drawn at random."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vertimrf.privacy.accountant import by_pld, by_renyi
 from vertimrf.privacy.accountant import delta as composed_delta
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent, event_from_json, event_to_json
-from vertimrf.privacy.person_sketch import person_excess, person_law, person_renyi, sharing
+from vertimrf.privacy.person_sketch import person_excess, person_renyi, sharing
 
 
 def values_of(records, groups, pattern):

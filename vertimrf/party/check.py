@@ -112,8 +112,8 @@ def check_table(
             problems.append(str(error))
         else:
             facts.append(
-                f"{dropped:,} records of {persons:,} persons with more than {plan.records_per_person} will be left out, the same at "
-                "every party."
+                f"{dropped:,} records of {persons:,} persons with more than {plan.records_per_person} will be left out, the same "
+                "at every party."
             )
     return Check(tuple(problems), tuple(notes), tuple(facts))
 
@@ -129,8 +129,8 @@ def domain_notes(table: pa.Table, attribute: Attribute, codes: npt.NDArray[np.ui
         if beyond_bounds > CLIPPED:
             low, high = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
             return [
-                f"{100 * beyond_bounds:.0f} % of column {attribute.name!r} lie beyond the bounds {low} to {high} and count as the "
-                "nearest one: means and tails will be off; give it wider bounds."
+                f"{100 * beyond_bounds:.0f} % of column {attribute.name!r} lie beyond the bounds {low} to {high} and count as "
+                "the nearest one: means and tails will be off; give it wider bounds."
             ]
     if attribute.other is not None:
         other = float((codes == attribute.values.index(attribute.other)).mean())

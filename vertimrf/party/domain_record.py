@@ -62,8 +62,9 @@ class DomainRecord:
             now = schema.wanted.get(finding.domain.name)
             if now is not None and _plain(now.asked) != _plain(finding.domain.asked):
                 raise PrivacyError(
-                    f"The domain of {now.name!r} was looked for before, in another way ({_words(finding.domain.asked)}), and looking "
-                    f"again spends again: write it that way, or take another name for the attribute. The record is {self.path}."
+                    f"The domain of {now.name!r} was looked for before, in another way ({_words(finding.domain.asked)}), and "
+                    "looking again spends again: write it that way, or take another name for the attribute. The record is "
+                    f"{self.path}."
                 )
         return tuple(findings)
 
@@ -89,7 +90,8 @@ class DomainRecord:
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise PrivacyError(
-                f"No record of the domains can be kept at {self.path} ({error.strerror}), so none are found: make its folder writable."
+                f"No record of the domains can be kept at {self.path} ({error.strerror}), so none are found: make its folder "
+                "writable."
             ) from None
 
     @staticmethod

@@ -54,8 +54,8 @@ def limited(table: Table, most: int, key: bytes) -> Table:
     if table.persons is None:
         if most > 1:
             raise TableError(
-                f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name that "
-                "column (--person)."
+                f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name "
+                "that column (--person)."
             )
         return table
     kept = kept_records(table.digests, table.persons, most, key)

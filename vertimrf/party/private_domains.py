@@ -75,11 +75,15 @@ def find_domains(
     out = []
     for domain, cells in zip(wanted, read, strict=True):
         part = epsilon / len(wanted)
-        look = _find_edges if domain.numeric else _find_values
-        attribute, events = look(domain, cells, part, delta / max(listed, 1), records_per_person, source)
+        if isinstance(cells, dict):
+            attribute, events = _find_values(domain, cells, part, delta / listed, records_per_person, source)
+        else:
+            attribute, events = _find_edges(domain, cells, part, records_per_person, source)
         release = secrets.token_hex(8)
         what = f"{'bounds and bins' if domain.numeric else 'frequent values'} of {domain.name!r}"
-        entries = tuple(LedgerEntry(event, party(domain.name), what, _in_words(event), f"{release}-{i}") for i, event in enumerate(events))
+        entries = tuple(
+            LedgerEntry(event, party(domain.name), what, _in_words(event), f"{release}-{i}") for i, event in enumerate(events)
+        )
         out.append(Finding(domain, attribute, entries))
     return tuple(out)
 
@@ -104,8 +108,9 @@ def none_found(schema: OpenSchema, findings: Sequence[Finding]) -> str | None:
     spent = sum(sum(getattr(entry.event, "pure_epsilon", 0.0) for entry in f.entries) for f in lost) / len(lost)
     several = len(lost) > 1
     return (
-        f"The private domain{'s' * several} of {some([f.domain.name for f in lost])} found nothing: at epsilon {spent:.3g}{' each' * several} "
-        "no number or value stands out of the noise; what was spent stays spent. Give public bounds or values, or leave "
+        f"The private domain{'s' * several} of {some([f.domain.name for f in lost])} found nothing: at epsilon {spent:.3g}"
+        f"{' each' * several} no number or value stands out of the noise; what was spent stays spent. "
+        "Give public bounds or values, or leave "
         f"{'them' if several else 'it'} out."
     )
 
@@ -158,13 +163,13 @@ def _texts(domain: PrivateDomain, table: pa.Table) -> dict[str, int]:
 def _check_missing(domain: PrivateDomain, missing: npt.NDArray[np.bool_], table: pa.Table) -> None:
     if missing.any() and not domain.known.missing:
         raise SchemaError(
-            f"Column {domain.name!r} has {records(missing, table, None)} without a value; set missing = true for it in the schema, "
-            "or remove them."
+            f"Column {domain.name!r} has {records(missing, table, None)} without a value; set missing = true for it in the "
+            "schema, or remove them."
         )
 
 
 def _find_edges(
-    domain: PrivateDomain, numbers: npt.NDArray[np.float64], epsilon: float, delta: float, sensitivity: int, noise: Noise
+    domain: PrivateDomain, numbers: npt.NDArray[np.float64], epsilon: float, sensitivity: int, noise: Noise
 ) -> tuple[Attribute | None, list[Event]]:
     """Bins of a numeric attribute: purely private."""
     events: list[Event] = []

@@ -161,14 +161,14 @@ class Plan:
             raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
         if records > 1 and self.sketch is not None and not self.sketch.prices_persons:
             raise PlanError(
-                f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one record "
-                "per person."
+                f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one "
+                "record per person."
             )
         for entry in self._before:
             if isinstance(entry.event, GeometricEvent | ThresholdEvent) and entry.event.sensitivity < records:
                 raise PlanError(
-                    f"The {entry.released} were released for persons with {entry.event.sensitivity} records at most, and the plan is "
-                    f"for {records}: find them with --records-per-person {records}."
+                    f"The {entry.released} were released for persons with {entry.event.sensitivity} records at most, and the "
+                    f"plan is for {records}: find them with --records-per-person {records}."
                 )
 
     @cached_property
@@ -233,7 +233,8 @@ class Plan:
     def standing(self) -> Standing:
         """What anything made by this plan may claim: the target, which its events are held to."""
         replaced = self.sketch is not None and self.sketch.publishes_rows
-        return Standing(self.epsilon, self.delta, REPLACE if replaced else neighbours_of(self.records_per_person), self.reasons, self.notes)
+        neighbours = REPLACE if replaced else neighbours_of(self.records_per_person)
+        return Standing(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
@@ -252,8 +253,8 @@ class Plan:
         left, delta = (1 - share) * self.epsilon - epsilon, (1 - share) * self.delta - exposed
         if not (left > 0 and delta > 0):
             raise PlanError(
-                f"What was released beforehand has spent epsilon {epsilon:.3g} and delta {exposed:.3g}, and nothing is left of the "
-                f"target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
+                f"What was released beforehand has spent epsilon {epsilon:.3g} and delta {exposed:.3g}, and nothing is left of "
+                f"the target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
             )
         return [entry.event for entry in rest], left, delta
 
@@ -380,7 +381,7 @@ class Plan:
             lines.append(f"  {self.sketch.summary()}")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
         if self.records_per_person > 1:
-            lines.append(f"  a person has up to {self.records_per_person} records: every party leaves out further ones, the same.")
+            lines.append(f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones.")
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")

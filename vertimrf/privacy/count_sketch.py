@@ -111,7 +111,7 @@ def mean_law(
 def _window(
     index: npt.NDArray[np.int64], mass: Floats, buckets: int, step: float, rare: float, least_order: float
 ) -> tuple[int, int]:
-    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` on either side, with the record or without."""
+    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record."""
     orders = np.geomspace(least_order, 1e4, 100) / math.sqrt(buckets * float((mass * index**2.0).sum()))
     ends = []
     for sign in (1.0, -1.0):

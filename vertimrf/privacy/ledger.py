@@ -110,8 +110,8 @@ class Ledger:
             raise PrivacyError("There are no ledgers to add up.")
         if len({ledger.neighbours for ledger in ledgers}) > 1:
             raise PrivacyError(
-                f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no total; "
-                "price each kind by itself."
+                f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no "
+                "total; price each kind by itself."
             )
         before = distinct_releases([entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]])
         entries = [*before, *(entry for ledger in ledgers for entry in ledger.entries[ledger.prior :])]
@@ -250,8 +250,8 @@ def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
     for entry in entries:
         if not isinstance(entry.event, GeometricEvent | ThresholdEvent):
             raise PrivacyError(
-                f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to what "
-                "follows from its outcome."
+                f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to "
+                "what follows from its outcome."
             )
         epsilon += entry.event.pure_epsilon
         exposed += entry.event.exposed if isinstance(entry.event, ThresholdEvent) else 0.0

@@ -1,14 +1,14 @@
 """The law of a count sketch's likelihood ratio for a person with several records, bounded tightly.
 
 Each of the person's K records has a bucket and a sign of its own, independent of the others', and adds the sign to its ``groups``
-numbers there; two records may share values, or none. Neighbours differ by all K at once. What is computed dominates the law of the
-likelihood ratio of one repetition in convex order, whatever values the records have, hence every divergence in either direction:
+numbers there; two records may share values, or none. Neighbours differ by all K at once. What is computed dominates the law of
+the likelihood ratio of one repetition in convex order, whatever values the records have, hence every divergence either way:
 
 1. *Which records share a bucket is told*, and their signs relative to each other: it is the same with and without the person, so
    that telling it only helps. Of K records e more than none share with probability ``P(K balls fill K - e of B boxes)``.
-2. *None share* (e = 0; nearly always). The ratio is the mean, over all ways to place K records in different buckets, of the product
-   of K single ratios. That is a mean, over permutations of the buckets, of means over B' = floor(B / K) blocks of K buckets each;
-   within, all are independent whatever values the records share. So it is dominated by one such mean: of B' independent products
+2. *None share* (e = 0; nearly always). The ratio is the mean, over all ways to place K records in different buckets, of the
+   product of K single ratios. That is a mean, over permutations of the buckets, of means over B' = floor(B / K) blocks of K
+   buckets each; within, all are independent whatever values the records share. So it is dominated by one such mean: of B' independent products
    of K independent single ratios (Hoeffding, 1963, on U-statistics; Jensen).
 3. *m share a bucket*: they shift its numbers by a vector of length at most m sqrt(groups), as when all have the same values and
    signs; a shorter shift is the longer one's after scaling and more noise. Then as in 2, with K - e blocks in different buckets.
@@ -47,12 +47,13 @@ __all__ = ["LEAST_BUCKETS", "LEAST_VARIANCE_PER_VALUE", "person_excess", "person
 
 Floats = npt.NDArray[np.float64]
 
-# Points per standard deviation that products of ratios are taken on, up to so many deviations; beyond, points grow by this factor.
+# Points per standard deviation that products of ratios are taken on, up to so many deviations; beyond, by which factor they grow.
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
 # The largest ratios are given up, as many as have this probability with the person, and less without; as is what lies beyond the
 # window of their mean. It is the probability together with that of how records share buckets.
 GIVEN_UP = 1e-20
-# Steps that the largest ratio is divided into at the most, and the least order of the Chernoff bounds, which large ratios ask for.
+# Steps that the largest ratio is divided into at most, steps to a block at least, and the least order of the Chernoff bounds,
+# which large ratios ask for.
 MOST_STEPS, STEPS_PER_BLOCK, LEAST_ORDER = 1 << 17, 256, 1e-5
 # Below so many buckets, or so much noise for every group and record, the law has no tails that a grid could hold.
 LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE = 64, 1.0

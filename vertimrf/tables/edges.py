@@ -58,7 +58,7 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
 
 
 def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], bins: int) -> tuple[float, ...]:
-    """Neighbouring cells of a histogram taken together into bins that lose little: of the spread, and of what tells records apart.
+    """Neighbouring cells of a histogram taken together into bins that lose little of the spread, and of what tells records apart.
 
     Args:
         edges: of the cells [shape=(k + 1,), increasing].
@@ -82,7 +82,7 @@ def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], b
 def _cheapest(
     first: npt.NDArray[np.int64], end: npt.NDArray[np.int64], cost: npt.NDArray[np.float64], bins: int
 ) -> npt.NDArray[np.int64]:
-    """Which edges to keep so that the costs of at most so many bins, each from edge ``first`` to edge ``end``, sum to the least."""
+    """Which edges to keep so that the costs of at most so many bins, each from ``first`` to ``end``, sum to the least."""
     edges = int(end.max()) + 1
     costs = np.full((edges, edges), np.inf)
     costs[first, end] = cost

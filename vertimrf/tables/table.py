@@ -21,7 +21,16 @@ from ..plan.calendar import to_number
 from .arrow import Source, read_arrow, read_batches
 from .ids import check_distinct, digest_ids, format_ids, is_text, shown
 
-__all__ = ["Table", "align", "check_same_records", "column_numbers", "encode_columns", "encode_table", "read_chunks", "read_persons"]
+__all__ = [
+    "Table",
+    "align",
+    "check_same_records",
+    "column_numbers",
+    "encode_columns",
+    "encode_table",
+    "read_chunks",
+    "read_persons",
+]
 
 # Marks for cells without a code.
 MISSING, OUTSIDE = -1, -2

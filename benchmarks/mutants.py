@@ -294,7 +294,8 @@ NAMED: tuple[Mutation, ...] = (
         "the ledger drops the other parties' R-scores and larger marginals",
         "plan/plan.py",
         "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local, person))",
-        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local, person)[: 9 if local is self.local[0] else 1])",
+        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local, person)"
+        "[: 9 if local is self.local[0] else 1])",
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(

@@ -69,9 +69,8 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
         "domains", folder / "firm.csv", "--schema", part, "--epsilon", "1", "--out", folder / "found.toml", code=2
     )
     run("schema merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
-    planned = run(
-        "plan", "--schema", folder / "schema.toml", "--epsilon", "1", "--expected-records", "6000", "--out", folder / "plan.json"
-    )
+    planning = ["--epsilon", "1", "--expected-records", "6000"]
+    planned = run("plan", "--schema", folder / "schema.toml", *planning, "--out", folder / "plan.json")
     assert "bounds and bins of 'pay'" in planned
     assert "frequent values of 'job'" in planned
     plan = Plan.load(folder / "plan.json")
@@ -88,9 +87,8 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
 def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
     whole = folder / "whole.toml"
     whole.write_text(PART.format(name="firm") + '[[party.attribute]]\nname = "sex"\nvalues = ["f", "m"]\n')
-    out = run(
-        "synthesize", folder / "whole.csv", "--schema", whole, "--epsilon", "4", "--domain-share", "0.1", "--out", folder / "s.csv"
-    )
+    options = ["--schema", whole, "--epsilon", "4", "--domain-share", "0.1"]
+    out = run("synthesize", folder / "whole.csv", *options, "--out", folder / "s.csv")
     assert "Domains of 2 attributes are found with 10 % of epsilon: pay, job." in out
     assert "bounds and bins of 'pay'" in out
     assert "Private (add or remove one record)" in out
@@ -160,9 +158,8 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     # Both leave out as many records of as many persons.
     left_out = {line for text in said for line in text.splitlines() if "are left out, the same at every party" in line}
     assert len(left_out) == 1
-    made = run(
-        "server", folder / "firm.message", folder / "town.message", *plan, "--key", folder / "server.key", "--out", folder / "s.csv"
-    )
+    sent = [folder / "firm.message", folder / "town.message"]
+    made = run("server", *sent, *plan, "--key", folder / "server.key", "--out", folder / "s.csv")
     assert "one person with up to 2 records" in made
     visits = pd.read_csv(folder / "firm-visits.csv")
     kept = int(np.minimum(visits.groupby("who").size(), 2).sum())

@@ -137,8 +137,8 @@ def test_a_value_of_one_person_shows_as_seldom_as_is_priced():
 
 
 def test_found_bins_hold_nearly_all_records_and_tell_them_apart():
-    """Six kinds of columns, 50,000 records, epsilon 0.1 each, real noise: seldom are more than 1.5 % of a column clipped, or have a
-    bin more than a sixth of the records (but for zeros, of which there are three in ten)."""
+    """Six kinds of columns, 50,000 records, epsilon 0.1 each, real noise. In 60 runs at most 1.2 % of a column were clipped, and
+    one bin of one run had more than a third of the records: the noise had widened its range."""
     rng = np.random.default_rng(1)
     rows = 50_000
     pay = np.round(np.exp(rng.normal(10.3, 0.6, rows)))

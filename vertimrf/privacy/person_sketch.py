@@ -8,8 +8,8 @@ the likelihood ratio of one repetition in convex order, whatever values the reco
    that telling it only helps. Of K records e more than none share with probability ``P(K balls fill K - e of B boxes)``.
 2. *None share* (e = 0; nearly always). The ratio is the mean, over all ways to place K records in different buckets, of the
    product of K single ratios. That is a mean, over permutations of the buckets, of means over B' = floor(B / K) blocks of K
-   buckets each; within, all are independent whatever values the records share. So it is dominated by one such mean: of B' independent products
-   of K independent single ratios (Hoeffding, 1963, on U-statistics; Jensen).
+   buckets each; within, all are independent whatever values the records share. So it is dominated by one such mean: of B'
+   independent products of K independent single ratios (Hoeffding, 1963, on U-statistics; Jensen).
 3. *m share a bucket*: they shift its numbers by a vector of length at most m sqrt(groups), as when all have the same values and
    signs; a shorter shift is the longer one's after scaling and more noise. Then as in 2, with K - e blocks in different buckets.
 4. Products of independent ratios are dominated by that of one shift as long as all together, with one sign: multiplying its

@@ -200,10 +200,10 @@ NAMED: tuple[Mutation, ...] = (
         ("party/test_persons.py",),
     ),
     Mutation(
-        "count sketches are priced as if no two records of a person shared a bucket",
-        "privacy/person_sketch.py",
-        "for e, chance in enumerate(sharing(buckets, records)):",
-        "for e, chance in enumerate([1.0]):",
+        "count sketches are priced for one record of a person",
+        "privacy/events.py",
+        "return person_law(self.groups, self.variance, self.buckets, self.records)",
+        "return ratio_law(self.groups, self.variance, self.buckets)",
         ("privacy/test_person_sketch.py",),
     ),
     Mutation(

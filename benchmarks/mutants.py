@@ -144,6 +144,69 @@ class Outcome:
 
 NAMED: tuple[Mutation, ...] = (
     Mutation(
+        "histograms of private domains have half of the noise that is priced",
+        "party/private_domains.py",
+        "return noise.geometrics(np.bincount(cells, minlength=len(edges) - 1), scale), scale",
+        "return noise.geometrics(np.bincount(cells, minlength=len(edges) - 1), scale / 2), scale",
+        ("party/test_private_domains.py",),
+    ),
+    Mutation(
+        "histograms of private domains spend twice what they may",
+        "party/private_domains.py",
+        "scale = sensitivity / (part * epsilon)",
+        "scale = sensitivity / (2 * part * epsilon)",
+        ("party/test_private_domains.py",),
+    ),
+    Mutation(
+        "frequent values are priced for persons with one record",
+        "party/private_domains.py",
+        "event = ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, delta, sensitivity), sensitivity)",
+        "event = ThresholdEvent(scale, ThresholdEvent.least_threshold(scale, delta))",
+        ("party/test_private_domains.py",),
+    ),
+    Mutation(
+        "a value of one person shows one count early",
+        "privacy/events.py",
+        "math.ceil(1 + spare + scale * math.log(sensitivity))",
+        "math.ceil(spare + scale * math.log(sensitivity))",
+        ("privacy/test_threshold_event.py",),
+    ),
+    Mutation(
+        "plans forget what their domains have cost",
+        "plan/plan.py",
+        "return (*self.schema.spent, *self.prior)",
+        "return self.prior",
+        ("plan/test_open_schema.py",),
+    ),
+    Mutation(
+        "one record more than planned is kept of a person",
+        "party/persons.py",
+        "kept[order] = rank < most",
+        "kept[order] = rank <= most",
+        ("party/test_persons.py",),
+    ),
+    Mutation(
+        "marginals are priced for one record of a person",
+        "plan/plan.py",
+        "GaussianEvent(local.one_way_sigma, person, attributes)",
+        "GaussianEvent(local.one_way_sigma, 1, attributes)",
+        ("party/test_persons.py",),
+    ),
+    Mutation(
+        "all records are counted to plan with, however many a person has",
+        "trial.py",
+        "return limited(table, records_per_person, secrets.token_bytes(16)).records",
+        "return table.records",
+        ("party/test_persons.py",),
+    ),
+    Mutation(
+        "count sketches are priced for one record of a person",
+        "privacy/events.py",
+        "return person_law(self.groups, self.variance, self.buckets, self.records)",
+        "return ratio_law(self.groups, self.variance, self.buckets)",
+        ("privacy/test_person_sketch.py",),
+    ),
+    Mutation(
         "the second round reuses the first round's hashes",
         "party/party.py",
         'derive(self._secret, follow_up.digest(), purpose="second sketches")',
@@ -230,8 +293,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops the other parties' R-scores and larger marginals",
         "plan/plan.py",
-        "out.extend(local_entries(name, len(self.schema.varying(name)), local))",
-        "out.extend(local_entries(name, len(self.schema.varying(name)), local)[: 9 if local is self.local[0] else 1])",
+        "out.extend(local_entries(name, len(self.schema.varying(name)), local, person))",
+        "out.extend(local_entries(name, len(self.schema.varying(name)), local, person)[: 9 if local is self.local[0] else 1])",
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(
@@ -293,7 +356,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops what was spent before",
         "plan/plan.py",
-        "out = list(self.prior)",
+        "out = list(self._before)",
         "out = []",
         ("privacy/test_prices.py",),
     ),
@@ -307,8 +370,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a one-way marginal is counted once for all attributes",
         "plan/plan.py",
-        "GaussianEvent(local.one_way_sigma, count=attributes),",
-        "GaussianEvent(local.one_way_sigma),",
+        "GaussianEvent(local.one_way_sigma, person, attributes),",
+        "GaussianEvent(local.one_way_sigma, person),",
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(

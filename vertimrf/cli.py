@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from .errors import PlanError, VertiMRFError
-from .plan.defaults import DELTA_HELP, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_encoder
+from .plan.defaults import DELTA_HELP, DOMAIN_DELTA, DOMAIN_SHARE, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_encoder
 from .progress import for_terminal
 
 __all__ = ["main"]
@@ -27,6 +27,7 @@ MESSAGE_MB = f"Budget for a party's sketches, MB; default {MESSAGE_BYTES / 1e6:g
 EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
 # Of a value in a table of text; more than most take.
 BYTES_A_VALUE = 12
+PERSON = "Column that says whose a record is, where people have several records."
 ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
@@ -197,7 +198,7 @@ def _reads_tables(command: Any) -> Any:
 
 
 def _read_records(
-    csv: Any, table: str, id_column: str, plan: Any, party: str, id_format: str, ignore_extra: bool
+    csv: Any, table: str, id_column: str, plan: Any, party: str, id_format: str, ignore_extra: bool, person: str | None
 ) -> Any:
     """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
     from .tables.arrow import read_arrow
@@ -206,7 +207,17 @@ def _read_records(
     formats = _formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
-    records = encode_table(read_arrow(table, csv), id_column, plan.schema.part(party), table, formats, ignore_extra)
+    records = encode_table(read_arrow(table, csv), id_column, plan.schema.part(party), table, formats, ignore_extra, person)
+    if records.persons is not None:
+        from .party.persons import beyond
+
+        dropped, persons = beyond(records.persons, plan.records_per_person)
+        if dropped:
+            click.echo(
+                f"{dropped:,} records of {persons:,} persons with more than {plan.records_per_person} are left out, the same at "
+                "every party; this stays here.",
+                err=True,
+            )
     progress.step("encoding")
     return records
 
@@ -238,6 +249,13 @@ def _print_findings(result: Any) -> None:
             click.echo(found.sentence(result.plan), err=True)
 
 
+def _load_open_schema(path: str | None) -> Any:
+    """A schema, some of whose domains may be yet to be found."""
+    from .plan.open_schema import OpenSchema
+
+    return None if path is None else OpenSchema.load(path)
+
+
 def _load_schema(path: str | None) -> Any:
     from .plan.schema import Schema
 
@@ -252,6 +270,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
+@click.option("--domain-share", type=float, default=DOMAIN_SHARE, help="Part of epsilon that private domains are found with.")
 @click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
@@ -260,6 +279,8 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
 @click.option("--message-mb", type=float, help=MESSAGE_MB)
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+@click.option("--person", help=PERSON)
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; others are left out. Needs --person.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
@@ -274,6 +295,7 @@ def synthesize(
     epsilon: float,
     delta: float | None,
     expected_records: int | None,
+    domain_share: float,
     encoder: str | None,
     claim_as_published: bool,
     rows: int | None,
@@ -282,6 +304,8 @@ def synthesize(
     rounds: int,
     message_mb: float | None,
     workload: Sequence[str],
+    person: str | None,
+    records_per_person: int,
     threads: int | None,
     out: str,
     model_file: str | None,
@@ -295,8 +319,14 @@ def synthesize(
 
     _check_writable(out, model_file, json_file)
     check_output(out)
-    domains = _load_schema(schema)
-    if len(tables) == 1 and split is None and (domains is None or len(domains.parties) == 1):
+    domains = _load_open_schema(schema)
+    if domains is not None and domains.wanted:
+        click.echo(
+            f"Domains of {len(domains.wanted)} attributes are found with {100 * domain_share:g} % of epsilon: "
+            f"{', '.join(domains.wanted)}.",
+            err=json_file == "-",
+        )
+    if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
         if encoder is not None or message_mb is not None or rounds != 1:
             raise PlanError(
                 "One holder has no sketches: leave --encoder, --rounds and --message-mb out, or deal its columns with --split."
@@ -306,7 +336,8 @@ def synthesize(
         _print_warnings(target_in_words(epsilon, delta, expected_records))
         _compile_kernels("party", "server")
         made = Synthesizer(
-            domains, id=id_column, expected_records=expected_records, tau=tau, workload=_workload(workload),
+            domains, id=id_column, expected_records=expected_records, domain_share=domain_share, tau=tau,
+            workload=_workload(workload), person=person, records_per_person=records_per_person,
             num_threads=threads, progress=for_terminal(),
         ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
         table = made.sample(rows, seed=seed)
@@ -332,6 +363,9 @@ def synthesize(
         schema=domains,
         split=None if split is None else _numbers(split, "--split"),
         expected_records=expected_records,
+        domain_share=domain_share,
+        person=person,
+        records_per_person=records_per_person,
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
         csv=csv,
         delta=delta,
@@ -485,6 +519,78 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 
 
 @main.command()
+@click.argument("table")
+@click.option("--schema", "schema_file", required=True, help="The party's part, with bins or values = \"private\" somewhere.")
+@click.option("--epsilon", type=float, required=True, help="For all of them together; part of every plan with this schema.")
+@click.option("--delta", type=float, default=DOMAIN_DELTA, help="That a value is listed which one person alone has.")
+@click.option("--person", help=PERSON)
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="As the plan will have it; needs --person.")
+@click.option("--out", required=True, help="Schema part to write: .toml or .json.")
+@_reads_tables
+def domains(
+    csv: Any,
+    table: str,
+    schema_file: str,
+    epsilon: float,
+    delta: float,
+    person: str | None,
+    records_per_person: int,
+    out: str,
+) -> None:
+    """A data holder: find the domains that nobody knows beforehand, with noise, for the plan to be made with.
+
+    A domain is found once: what was found is on record beside the schema part, and asked again, it is given again.
+    """
+    from .party.domain_record import DomainRecord
+    from .party.persons import sample_rows
+    from .party.private_domains import check_columns_of, close, find_domains
+    from .plan.open_schema import OpenSchema
+    from .privacy.ledger import spent_beforehand
+    from .tables.arrow import read_arrow
+
+    _check_schema_file(out)
+    part = OpenSchema.load(schema_file)
+    if not part.wanted:
+        raise PlanError(f'{schema_file} has no attribute with bins = "private" or values = "private"; there is nothing to find.')
+    if len(part.schema.parties) > 1:
+        raise PlanError(f"{schema_file} has {len(part.schema.parties)} parties; every party finds the domains of its own part.")
+    if records_per_person > 1 and person is None:
+        raise PlanError("--records-per-person needs --person, the column that says whose a record is.")
+    record = DomainRecord.beside(schema_file)
+    before = record.found(part)
+    looked_for = {finding.domain.name for finding in before}
+    wanted = [domain for name, domain in part.wanted.items() if name not in looked_for]
+    found = before
+    if wanted:
+        content = read_arrow(table, csv)
+        check_columns_of(part.wanted, content, table)
+        if person is not None:
+            content = sample_rows(content, person, records_per_person, table)
+        (party, _), *_ = part.schema.parties
+        found = (
+            *before,
+            *find_domains(
+                wanted, lambda name: content, epsilon, delta, lambda name: party, records_per_person=records_per_person
+            ),
+        )
+        record.keep(found)
+    closed = close(part, found)
+    closed.save(out)
+    for name in part.wanted:
+        attribute = closed.attributes[closed.index(name)]
+        if attribute.kind == "numeric":
+            what = f"{attribute.edge_text(0)} to {attribute.edge_text(len(attribute.edges) - 1)}, {len(attribute.edges) - 1} bins"
+        else:
+            what = f"{len(attribute.values) - 1} values, {attribute.other!r} for the rest"
+        click.echo(f"  {name}: {what}{' (on record)' if name in looked_for else ''}.")
+    spent, exposed = spent_beforehand(closed.spent)
+    click.echo(
+        f"{out} written. Finding its domains has spent epsilon {spent:.4g}" + (f" and delta {exposed:.3g}" if exposed else "")
+        + f" in all, which every plan with it counts; on record in {record.path}, to be kept."
+    )
+
+
+@main.command()
 @click.argument("offers", nargs=-1, metavar="[OFFER...]")
 @click.option("--schema", "schema_file", required=True, help="Schema with its parties.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
@@ -497,6 +603,7 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 @click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
@@ -512,6 +619,7 @@ def plan(
     encoder: str | None,
     claim_as_published: bool,
     workload: Sequence[str],
+    records_per_person: int,
     errors: bool,
     out: str,
 ) -> None:
@@ -543,6 +651,7 @@ def plan(
         claim_as_published=claim_as_published,
         public_keys=keys,
         workload=_workload(workload),
+        records_per_person=records_per_person,
     )
     made.save(out)
     _print_warnings(target_in_words(made.epsilon, made.delta, made.expected_records))
@@ -647,6 +756,11 @@ def account(
         if len(loaded) > 1:
             text += f"\n{len(loaded)} plans over the same people, together" + ("; delta is the sum." if delta is None else ".")
         if records_per_person is not None:
+            if ledger.records_per_person > 1:
+                raise PlanError(
+                    f"This plan is for persons with up to {ledger.records_per_person} records: its epsilon covers them all; "
+                    "leave --records-per-person out."
+                )
             group = ledger.group_epsilon(records_per_person)
             priced = {"ledger": priced, "records_per_person": records_per_person, "epsilon": group, "delta": ledger.delta}
             text += f"\nA person with {records_per_person} records in every table: epsilon {group:.4f} at the same delta."
@@ -769,6 +883,7 @@ def join(envelopes: str, plan_file: str, key: str, secret_file: str) -> None:
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
+@click.option("--person", help=PERSON)
 @click.option("--out", help="The message file that is to be written.")
 @_reads_tables
 def check(
@@ -779,6 +894,7 @@ def check(
     id_column: str,
     id_format: str,
     ignore_extra: bool,
+    person: str | None,
     out: str | None,
 ) -> None:
     """A data holder: find everything about a table that would stop or spoil a run, before anything is released.
@@ -794,8 +910,8 @@ def check(
     agreed = Plan.load(plan_file)
     content, mine = read_arrow(table, csv), agreed.schema.part(party)
     if ignore_extra:
-        content = without_extra(content, id_column, mine)
-    found = check_table(content, id_column, agreed, party, table, _formats(id_format))
+        content = without_extra(content, id_column, mine, person)
+    found = check_table(content, id_column, agreed, party, table, _formats(id_format), person)
     problems = list(found.problems)
     index = agreed.party_names.index(party)
     needed = agreed.message_size(index)
@@ -878,6 +994,7 @@ def align(
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
+@click.option("--person", help=PERSON)
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
@@ -891,6 +1008,7 @@ def party(
     id_column: str,
     id_format: str,
     ignore_extra: bool,
+    person: str | None,
     claim_as_published: bool,
     threads: int | None,
     out: str,
@@ -912,7 +1030,7 @@ def party(
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
     _compile_kernels("party", agreed.encoder)
-    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
+    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra, person)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
     _write_release(out, message)
     click.echo(
@@ -956,6 +1074,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
+@click.option("--person", help=PERSON)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Answer file to write; send it to the server.")
 @_reads_tables
@@ -969,6 +1088,7 @@ def answer(
     id_column: str,
     id_format: str,
     ignore_extra: bool,
+    person: str | None,
     threads: int | None,
     out: str,
 ) -> None:
@@ -985,7 +1105,7 @@ def answer(
     releases = Releases.beside(secret_file)
     _check_release(out, releases.folder, asked.message_size(agreed.party_names.index(own.party)))
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
-    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra)
+    records = _read_records(csv, table, id_column, agreed, own.party, id_format, ignore_extra, person)
     reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
     _write_release(out, reply)
     click.echo(

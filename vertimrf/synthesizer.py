@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .clock import Clock
-from .errors import ModelError
+from .errors import ModelError, PlanError
 from .kernels.jit import threads
 from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
 from .party.secret import Secret
 from .plan.defaults import TAU
+from .plan.open_schema import OpenSchema
 from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
@@ -26,7 +27,7 @@ from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
 from .tables.infer import drafted
 from .tables.table import encode_table
-from .trial import Planning, plan_for
+from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,14 +41,17 @@ class Synthesizer:
     it. Every fit is a release: fits to the same people's records add up (``Ledger.together``).
 
     Args:
-        schema: public domains of the columns, whoever holds them; inferred from the data when None, and the ledger then says
-            that the result is not private.
+        schema: public domains of the columns, whoever holds them, or ones to be found with noise (``OpenSchema``); inferred from
+            the data when None, and the ledger then says that the result is not private.
         id: the column of record ids, which is left out; without one every row is a record of its own.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place,
             and delta is 1e-10 unless it is given.
+        domain_share: part of epsilon and delta that private domains are found with; None is a twentieth.
         tau: limit on the cells of a clique of the model.
         workload: marginals that matter most, each a list of columns, all alike or with a weight each (see
             :func:`vertimrf.make_plan`); None has all alike.
+        person: the column that says whose a record is, where people have several.
+        records_per_person: how many records of a person take part at most, and epsilon is about.
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
         progress: told of each step as it starts.
 
@@ -65,12 +69,15 @@ class Synthesizer:
 
     def __init__(
         self,
-        schema: Schema | None = None,
+        schema: Schema | OpenSchema | None = None,
         *,
         id: str | None = None,
         expected_records: int | None = None,
+        domain_share: float | None = None,
         tau: int = TAU,
         workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
+        person: str | None = None,
+        records_per_person: int = 1,
         num_threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -78,8 +85,11 @@ class Synthesizer:
             "schema": schema,
             "id": id,
             "expected_records": expected_records,
+            "domain_share": domain_share,
             "tau": tau,
             "workload": workload,
+            "person": person,
+            "records_per_person": records_per_person,
             "num_threads": num_threads,
             "progress": progress,
         }
@@ -115,16 +125,27 @@ class Synthesizer:
         options.progress.step("reading")
         with clock("reading"):
             read = read_arrow(table, csv)
+            person, several = params["person"], params["records_per_person"]
+            if several > 1 and person is None:
+                raise PlanError("Where people have several records, name the column that says whose a record is (person).")
             schema = params["schema"]
             if schema is None:
-                schema, (read,) = drafted([read], params["id"])
-            schema = pooled(schema)
+                schema, (read,) = drafted([read], params["id"], person)
             name = str(table) if isinstance(table, str | Path) else "The table"
-            records = encode_table(read, params["id"], schema.attributes, name)
+            if isinstance(schema, OpenSchema):
+                spend = domain_budget(epsilon, delta, params["expected_records"], params["domain_share"])
+                schema = with_found_domains(schema, [read], [name], spend, person, several)
+            schema = pooled(schema)
+            records = encode_table(read, params["id"], schema.attributes, name, person=person)
         options.progress.step("planning")
         with clock("planning"):
-            planning: Planning = {"delta": delta, "tau": params["tau"], "workload": params["workload"]}
-            plan = plan_for(schema, records.records, epsilon, params["expected_records"], **planning)
+            planning: Planning = {
+                "delta": delta,
+                "tau": params["tau"],
+                "workload": params["workload"],
+                "records_per_person": several,
+            }
+            plan = plan_for(schema, taking_part(records, several), epsilon, params["expected_records"], **planning)
         options.progress.step("measuring")
         # With one party there are no sketches, and so nothing that a secret would key.
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +17,12 @@ from .keys import KeyRing
 from .message import Answer, Message
 from .options import RunOptions
 from .party.party import Party
+from .party.persons import limited, sample_rows
+from .party.private_domains import check_columns_of, close, find_domains
 from .party.secret import Secret
-from .plan.defaults import UNCOUNTED_DELTA
+from .plan.defaults import DOMAIN_SHARE, UNCOUNTED_DELTA, default_delta
 from .plan.follow_up import FollowUp
+from .plan.open_schema import OpenSchema
 from .plan.plan import Plan, Shares, check_target
 from .plan.planner import make_plan, split_parties
 from .plan.schema import Schema
@@ -82,9 +86,12 @@ class Trial:
 def open_tables(
     sources: Sequence[Any],
     id: str,
-    schema: Schema | None = None,
+    schema: Schema | OpenSchema | None = None,
     split: Sequence[int] | None = None,
     csv: CsvFormat = COMMAS,
+    domains: tuple[float, float] | None = None,
+    person: str | None = None,
+    records_per_person: int = 1,
 ) -> tuple[Schema, list[Table]]:
     """Read the parties' tables and fit them to a schema.
 
@@ -94,6 +101,9 @@ def open_tables(
         schema: domains and parties; inferred from the data (for trials, not private) when None.
         split: with one source, how many columns each party gets, in order.
         csv: how CSV files among the sources are written.
+        domains: epsilon and delta that the schema's private domains are found with, where it has any.
+        person: the column that says whose a record is, in every table; None where every record is a person's only one.
+        records_per_person: for how many records of a person private domains are found.
 
     Returns:
         The schema with its parties, and one encoded table per party, all with the same record ids.
@@ -109,28 +119,81 @@ def open_tables(
     names = [_name(source, i) for i, source in enumerate(sources)]
     tables = [read_arrow(source, csv) for source in sources]
     if schema is None:
-        schema, tables = drafted(tables, id)
+        schema, tables = drafted(tables, id, person)
+    if isinstance(schema, OpenSchema):
+        schema = with_found_domains(schema, tables, names, domains, person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
     if len(sources) == 1:
-        whole = encode_table(tables[0], id, schema.attributes, names[0])
+        whole = encode_table(tables[0], id, schema.attributes, names[0], person=person)
         held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
-            Table(schema.part(name), whole.digests, np.ascontiguousarray(whole.codes[rows]))
+            Table(schema.part(name), whole.digests, np.ascontiguousarray(whole.codes[rows]), whole.persons)
             for (name, _), rows in zip(schema.parties, held, strict=True)
         ]
     if len(schema.parties) == 1:
-        schema = _deal_by_columns(schema, tables, id)
+        schema = _deal_by_columns(schema, tables, id, person)
     if len(sources) != len(schema.parties):
         raise SchemaError(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, schema.part(party), name)
+        encode_table(table, id, schema.part(party), name, person=person)
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
     check_same_records(parts, names)
     return schema, parts
+
+
+def with_found_domains(
+    schema: OpenSchema,
+    tables: Sequence[pa.Table],
+    names: Sequence[str],
+    spend: tuple[float, float] | None,
+    person: str | None = None,
+    records_per_person: int = 1,
+) -> Schema:
+    """The schema with its private domains found at ``spend``, an epsilon and a delta.
+
+    Raises:
+        SchemaError: a column is in no table, or its domain was not found.
+    """
+    if not schema.wanted:
+        return schema.schema
+    if spend is None:
+        raise SchemaError(f"The schema's private domains ({', '.join(schema.wanted)}) are yet to be found: `vertimrf domains`.")
+    if len(tables) == 1:
+        check_columns_of(schema.wanted, tables[0], names[0])
+    if person is not None:
+        tables = [sample_rows(table, person, records_per_person, name) for table, name in zip(tables, names, strict=True)]
+
+    def column(name: str) -> pa.Table:
+        held = [table for table in tables if name in table.column_names]
+        if not held:
+            raise SchemaError(f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute.")
+        return held[0]
+
+    def party(name: str) -> str:
+        return schema.schema.parties[schema.schema.party_of(schema.schema.index(name))][0]
+
+    wanted = list(schema.wanted.values())
+    return close(schema, find_domains(wanted, column, *spend, party, records_per_person=records_per_person))
+
+
+def domain_budget(
+    epsilon: float, delta: float | None, expected_records: int | None, share: float | None
+) -> tuple[float, float]:
+    """Epsilon and delta that domains are found with: a share of the whole run's.
+
+    Raises:
+        PlanError: no share between 0 and 1.
+    """
+    share = DOMAIN_SHARE if share is None else share
+    if not 0 < share < 1:
+        raise PlanError(f"The share of epsilon that domains are found with must lie between 0 and 1, not {share}.")
+    if delta is None:
+        delta = UNCOUNTED_DELTA if expected_records is None else default_delta(expected_records)
+    return share * epsilon, share * delta
 
 
 class Planning(TypedDict, total=False):
@@ -146,6 +209,7 @@ class Planning(TypedDict, total=False):
     shares: Shares | None
     local_models: bool
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None
+    records_per_person: int
 
 
 def synthesize(
@@ -153,9 +217,11 @@ def synthesize(
     id: str,
     epsilon: float,
     *,
-    schema: Schema | None = None,
+    schema: Schema | OpenSchema | None = None,
     split: Sequence[int] | None = None,
     expected_records: int | None = None,
+    domain_share: float | None = None,
+    person: str | None = None,
     options: RunOptions | None = None,
     folder: str | Path | None = None,
     csv: CsvFormat = COMMAS,
@@ -167,10 +233,13 @@ def synthesize(
         tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with ``split``.
         id: the record id column, in every table.
         epsilon: privacy target of the whole run, add/remove one record.
-        schema: public domains; inferred from the data when None, and the run is then marked as not private.
+        schema: public domains, or ones to be found with noise; inferred from the data when None, and the run is then marked as
+            not private.
         split: with one table, how many columns each party gets.
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place, and
             delta is 1e-10 unless it is given.
+        domain_share: part of epsilon and delta that the schema's private domains are found with; None is a twentieth.
+        person: the column that says whose a record is, in every table, where people have several (``records_per_person``).
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
         csv: how CSV files among the tables are written.
@@ -184,12 +253,21 @@ def synthesize(
     clock = Clock()
     options.progress.step("reading tables")
     with clock("reading"):
-        schema, parts = open_tables(tables, id, schema, split, csv)
+        domains = domain_budget(epsilon, planning.get("delta"), expected_records, domain_share)
+        several = planning.get("records_per_person", 1)
+        if several > 1 and person is None:
+            raise PlanError("Where people have several records, name the column that says whose a record is (--person).")
+        schema, parts = open_tables(tables, id, schema, split, csv, domains, person, several)
     options.progress.step("planning")
     with clock("planning"):
-        plan = plan_for(schema, parts[0].records, epsilon, expected_records, **planning)
+        plan = plan_for(schema, taking_part(parts[0], several), epsilon, expected_records, **planning)
     trial = run_protocol(plan, parts, options, folder)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
+
+
+def taking_part(table: Table, records_per_person: int) -> int:
+    """How many records are kept where a person has at most so many; a person moves it by no more."""
+    return limited(table, records_per_person, secrets.token_bytes(16)).records
 
 
 def plan_for(
@@ -207,11 +285,12 @@ def plan_for(
         planning: for :func:`vertimrf.make_plan`.
     """
     prior: tuple[LedgerEntry, ...] = ()
+    person = planning.get("records_per_person", 1)
     if expected_records is None:
-        scale = max(PLANNING_COUNT_NOISE / epsilon, 1.0)
+        scale = max(person * PLANNING_COUNT_NOISE / epsilon, float(person))
         released = SystemNoise().geometric(records, scale)
         noise = f"two-sided geometric, scale {scale:.1f}"
-        prior = (LedgerEntry(GeometricEvent(scale), "coordinator", "record count, to plan with", noise),)
+        prior = (LedgerEntry(GeometricEvent(scale, person), "coordinator", "record count, to plan with", noise),)
         # A count within its noise of none is as good as the noise.
         expected_records = max(released, round(scale))
         # What the count decides must spend what was fixed before it.
@@ -280,9 +359,9 @@ def _name(source: Any, index: int) -> str:
     return str(source) if isinstance(source, str | Path) else f"table {index + 1}"
 
 
-def _deal_by_columns(schema: Schema, tables: Sequence[pa.Table], id: str) -> Schema:
+def _deal_by_columns(schema: Schema, tables: Sequence[pa.Table], id: str, person: str | None = None) -> Schema:
     """Parties of a schema that names none: each table holds the attributes it has columns for."""
-    held = [tuple(c for c in table.column_names if c != id) for table in tables]
+    held = [tuple(c for c in table.column_names if c not in (id, person)) for table in tables]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
     for i, columns in enumerate(held):
         for column in columns:

@@ -8,19 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import SchemaError, TableError
+from ..plan.attribute import Attribute
 from ..plan.plan import Plan
 from ..tables.ids import check_distinct, digest_ids, format_ids, id_shapes
 from ..tables.impossible import impossible_records
-from ..tables.table import check_columns, encode_columns
+from ..tables.table import check_columns, column_numbers, encode_columns, read_persons
+from .persons import beyond
 
 __all__ = ["Check", "check_space", "check_table"]
 
 # More or fewer records than the plan expects, by this factor, cost accuracy: it chose noise and keys for as many.
 FEW_OR_MANY = 2.0
 SHAPES = 6
+# Parts of a column beyond its bounds, and of values that are not listed, that are worth a note.
+CLIPPED, MOSTLY_OTHER = 0.05, 0.5
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,15 @@ class Check:
     facts: tuple[str, ...]
 
 
-def check_table(table: pa.Table, id: str, plan: Plan, party: str, where: str, id_format: Sequence[str] = ()) -> Check:
+def check_table(
+    table: pa.Table,
+    id: str,
+    plan: Plan,
+    party: str,
+    where: str,
+    id_format: Sequence[str] = (),
+    person: str | None = None,
+) -> Check:
     """Hold a table against a plan: ids, columns, and every cell.
 
     Args:
@@ -47,7 +60,7 @@ def check_table(table: pa.Table, id: str, plan: Plan, party: str, where: str, id
         plan: the agreed plan.
         party: the party's name in it.
         where: names the table in sentences.
-        id_format: as for :func:`vertimrf.tables.table.encode_table`.
+        id_format, person: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
         SchemaError: the plan has no such party.
@@ -56,14 +69,16 @@ def check_table(table: pa.Table, id: str, plan: Plan, party: str, where: str, id
     problems, notes, facts = [], [], []
     attributes = plan.schema.part(party)
     try:
-        check_columns(table.column_names, id, attributes, where)
+        check_columns(table.column_names, id, attributes, where, person)
     except SchemaError as error:
         problems.append(str(error))
     encoded = []
     for attribute in attributes:
         if attribute.name in table.column_names:
             try:
-                encoded.append(encode_columns(table, [attribute], where, id if id in table.column_names else None))
+                codes = encode_columns(table, [attribute], where, id if id in table.column_names else None)
+                encoded.append(codes)
+                notes += domain_notes(table, attribute, codes[0], where)
             except SchemaError as error:
                 problems.append(str(error))
     if len(encoded) == len(attributes):
@@ -91,7 +106,43 @@ def check_table(table: pa.Table, id: str, plan: Plan, party: str, where: str, id
             facts.append(f"Ids are distinct; their shapes: {listed}{', ...' if len(shapes) > SHAPES else ''}.")
             if len(shapes) > 1:
                 notes.append("Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way.")
+    if plan.records_per_person > 1 and person is None:
+        problems.append(
+            f"The plan is for persons with up to {plan.records_per_person} records: name the column that says whose a record is "
+            "(--person)."
+        )
+    elif person is not None and table.num_rows:
+        try:
+            dropped, persons = beyond(read_persons(table, person, where), plan.records_per_person)
+        except TableError as error:
+            problems.append(str(error))
+        else:
+            facts.append(
+                f"{dropped:,} records of {persons:,} persons with more than {plan.records_per_person} will be left out, the same "
+                "at every party."
+            )
     return Check(tuple(problems), tuple(notes), tuple(facts))
+
+
+def domain_notes(table: pa.Table, attribute: Attribute, codes: npt.NDArray[np.uint16], where: str) -> list[str]:
+    """What somebody should look at although it is no error: bounds that clip much, and values that are mostly `other`."""
+    if not len(codes):
+        return []
+    if attribute.clamp:
+        numbers, missing = column_numbers(attribute, table[attribute.name], where)
+        present = numbers[~missing]
+        beyond_bounds = ((present < attribute.edges[0]) | (present > attribute.edges[-1])).mean() if present.size else 0.0
+        if beyond_bounds > CLIPPED:
+            low, high = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
+            return [
+                f"{100 * beyond_bounds:.0f} % of column {attribute.name!r} lie beyond the bounds {low} to {high} and count as "
+                "the nearest one: means and tails will be off; give it wider bounds."
+            ]
+    if attribute.other is not None:
+        other = float((codes == attribute.values.index(attribute.other)).mean())
+        if other > MOSTLY_OTHER:
+            return [f"{100 * other:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."]
+    return []
 
 
 def check_space(folder: Path, needed: float) -> str | None:

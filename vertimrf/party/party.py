@@ -28,6 +28,7 @@ from ..tables.arrow import Source
 from ..tables.impossible import check_possible
 from ..tables.table import Table, encode_table
 from .local_model import release_local_model
+from .persons import limited
 from .releases import Release, Releases, table_digest
 from .secret import Secret, derive
 
@@ -71,7 +72,15 @@ class Party:
         self._options = options if options is not None else RunOptions()
         self._noise = noise if noise is not None else SystemNoise(self._options.num_threads or os.cpu_count() or 1)
 
-    def encode(self, source: Source, id: str, *, id_format: Sequence[str] = (), ignore_extra: bool = False) -> Table:
+    def encode(
+        self,
+        source: Source,
+        id: str,
+        *,
+        id_format: Sequence[str] = (),
+        ignore_extra: bool = False,
+        person: str | None = None,
+    ) -> Table:
         """This party's records out of a file or data frame, for :meth:`release`.
 
         Args:
@@ -80,13 +89,14 @@ class Party:
             id: the column of record ids.
             id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
             ignore_extra: leave out columns that the plan does not know, instead of refusing the table.
+            person: the column that says whose a record is, where people have several.
 
         Raises:
             TableError: no table, no or no usable ids, no records.
             SchemaError: columns or values that the plan does not describe.
         """
         mine = self._plan.schema.part(self._plan.party_names[self._index])
-        return encode_table(source, id, mine, id_format=id_format, ignore_extra=ignore_extra)
+        return encode_table(source, id, mine, id_format=id_format, ignore_extra=ignore_extra, person=person)
 
     def run(self, table: Table) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
@@ -102,7 +112,7 @@ class Party:
             TableError: the table's attributes are not those of this party.
             SchemaError: it has records that the schema calls impossible.
         """
-        self._check(table)
+        table = self._checked(table)
         with threads(self._options.num_threads):
             return self._message(table)
 
@@ -181,7 +191,7 @@ class Party:
         """
         if follow_up.plan.digest() != self._plan.digest():
             raise MessageError("The follow-up was made for another plan.")
-        self._check(table)
+        table = self._checked(table)
         with threads(self._options.num_threads), self._clock("LocEnc"):
             groups = follow_up.schedule.of_party(self._index)
             published = [follow_up.schedule.groups[g] for g in groups]
@@ -203,7 +213,7 @@ class Party:
             SchemaError: it has records that the schema calls impossible.
             PrivacyError: the plan was released for from another table, or no record can be kept of it.
         """
-        self._check(table)
+        table = self._checked(table)
         return releases.once(
             self._release("message", table), lambda: seal(self.run(table)), lambda shared: self._price("message", shared)
         )
@@ -225,7 +235,7 @@ class Party:
             MessageError: the follow-up belongs to another plan.
             PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
         """
-        self._check(table)
+        table = self._checked(table)
         return releases.once(
             self._release("answer", table, follow_up.digest()),
             lambda: seal(self.answer(table, follow_up)),
@@ -239,15 +249,19 @@ class Party:
     def _price(self, kind: str, shared: bool) -> str:
         return price_in_words(self._plan, self._index, kind, shared)
 
-    def _check(self, table: Table) -> None:
+    def _checked(self, table: Table) -> Table:
+        """The records that take part: at most as many of a person as the plan has."""
         mine = self._plan.schema.part(self._plan.party_names[self._index])
         if table.attributes != mine:
             raise TableError(
                 f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
                 f"{', '.join(a.name for a in mine)}."
             )
+        key = derive(self._secret, self._plan.digest(), purpose="records of a person")
+        kept = limited(table, self._plan.records_per_person, key)
         name = self._plan.party_names[self._index]
-        check_possible(table.codes, self._plan.schema, name, f"The table of {name}")
+        check_possible(kept.codes, self._plan.schema, name, f"The table of {name}")
+        return kept
 
     def _linked(self) -> list[tuple[int, ...]]:
         """Attributes of this party that the schema's impossible combinations link."""

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
 
-__all__ = ["MAX_SIZE", "MISSING_TEXT", "Attribute", "Value"]
+__all__ = ["MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value"]
 
 Value = str | int | float | bool
 # Codes are uint16, and one value stays free for "no code".
@@ -23,6 +23,8 @@ ATTRIBUTE_KEYS = (
     "name", "values", "ordered", "other", "codes", "edges", "bounds", "bins", "integral", "resolution", "calendar", "timezone",
     "clamp", "missing",
 )  # fmt: skip
+# Stands for bins or values that are to be found with noise, see :mod:`vertimrf.plan.open_schema`.
+PRIVATE = "private"
 GRID = ("resolution", "calendar", "timezone")
 FLAGS = ("integral", "clamp", "missing", "ordered")
 
@@ -278,6 +280,10 @@ class Attribute:
             raise SchemaError(f"An attribute of the schema is {data!r}; write a name and its values, codes or edges.")
         parts = dict(data)
         name = parts.setdefault("name", "")
+        if PRIVATE in (parts.get("bins"), parts.get("values")):
+            raise SchemaError(
+                f"Attribute {name!r} has a private domain, which has not been found yet: `vertimrf domains` finds it, with noise."
+            )
         if unknown := sorted(map(str, parts.keys() - set(ATTRIBUTE_KEYS))):
             raise SchemaError(
                 f"Attribute {name!r} has the unknown key {unknown[0]!r}; the keys are {', '.join(ATTRIBUTE_KEYS)}."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = [
     "DELTA_HELP",
+    "DOMAIN_DELTA",
+    "DOMAIN_SHARE",
     "MESSAGE_BYTES",
     "MOST_DELTA",
     "PAIRS_BYTES",
@@ -23,6 +25,10 @@ PAIRS_BYTES = 64_000_000
 MOST_DEFAULT_DELTA = 1e-6
 # A plan that is made from a noisy count must not take its delta from it: this is 1 / n^2 for 100,000 records.
 UNCOUNTED_DELTA = 1e-10
+# Where domains are found apart from a run: below the default delta of any run of up to a million records.
+DOMAIN_DELTA = 1e-13
+# Part of a run's epsilon and delta that domains are found with, where one process holds the data.
+DOMAIN_SHARE = 0.05
 # Beyond it a delta is refused: publishing one record in a hundred outright would meet it, at epsilon 0.
 MOST_DELTA = 0.01
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."

@@ -18,9 +18,9 @@ from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import Event, GaussianEvent, under_replacement
-from ..privacy.ledger import Ledger, LedgerEntry, pure_epsilon
-from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
+from ..privacy.events import MOST_PERSON_RECORDS, Event, GaussianEvent, GeometricEvent, ThresholdEvent, under_replacement
+from ..privacy.ledger import Ledger, LedgerEntry, spent_beforehand
+from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
 from .defaults import MESSAGE_BYTES, MOST_DELTA
 from .schedule import Group, Schedule
@@ -118,13 +118,16 @@ class Plan:
             responses, under which the target is about replacing one record. None without a sketch share, or with one party.
         nonce: random public text: two runs over the same table never share hashes.
         message_bytes: budget for the sketches in any party's messages.
-        prior: ledger entries spent to make this plan, purely private (see :class:`~vertimrf.privacy.ledger.Ledger`).
+        prior: ledger entries spent to make this plan, after those of the schema, each with an epsilon of its own (see
+            :class:`~vertimrf.privacy.ledger.Ledger`).
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
         workload: marginals that somebody cares about, which structure search goes by.
         agreement: per attribute that several parties hold, the sketches that tell for how many records two of them agree on its
             value (:mod:`vertimrf.sketches.agreement`): a group of a single value for each of its holders. Empty where there is no
             such attribute, or no sketches.
+        records_per_person: how many records of one person take part at most, which every party sees to; neighbours differ by all
+            of them.
     """
 
     schema: Schema
@@ -142,6 +145,7 @@ class Plan:
     public_keys: PublicKeys | None = None
     workload: Workload = field(default_factory=Workload)
     agreement: tuple[CountSketchPlan, ...] = ()
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -149,6 +153,7 @@ class Plan:
             raise PlanError(
                 f"A plan needs tau of at least 2 and at least 1 expected record, not {self.tau} and {self.expected_records}."
             )
+        self._check_persons()
         if len(self.local) != len(self.schema.parties):
             raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
         for name, local in zip(self.party_names, self.local, strict=True):
@@ -168,12 +173,31 @@ class Plan:
         if self.sketch is not None:
             self.sketch.check(sizes)
         if self.agreement:
+            if self.records_per_person > 1:
+                raise PlanError("Sketches of agreement have no price for persons with several records.")
             holders = [len(self.schema.holders[attribute]) for attribute in self.schema.shared]
             sizes_asked = [sketch.sizes if isinstance(sketch, CountSketchPlan) else () for sketch in self.agreement]
             if sizes_asked != [(1,) * count for count in holders]:
                 raise PlanError("The plan's sketches of agreement do not fit the attributes that several parties hold.")
         if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
             raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
+
+    def _check_persons(self) -> None:
+        """Refuse what has no price for a person with several records."""
+        records = self.records_per_person
+        if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
+            raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
+        if records > 1 and self.sketch is not None and not self.sketch.prices_persons:
+            raise PlanError(
+                f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one "
+                "record per person."
+            )
+        for entry in self._before:
+            if isinstance(entry.event, GeometricEvent | ThresholdEvent) and entry.event.sensitivity < records:
+                raise PlanError(
+                    f"The {entry.released} were released for persons with {entry.event.sensitivity} records at most, and the "
+                    f"plan is for {records}: find them with --records-per-person {records}."
+                )
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -197,16 +221,22 @@ class Plan:
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order; all of them are fixed before any data is touched."""
-        sketches = [] if self.sketch is None else self.sketch.entries(self.epsilon, self.delta)
+        sketches = [] if self.sketch is None else self.sketch.entries(self.epsilon, self.delta, self.records_per_person)
         return (*self._other_entries(), *sketches)
+
+    @property
+    def _before(self) -> tuple[LedgerEntry, ...]:
+        """What was spent before the plan was made: on its domains, then on its size."""
+        return (*self.schema.spent, *self.prior)
 
     def _other_entries(self) -> list[LedgerEntry]:
         """All entries but the sketches'."""
-        out = list(self.prior)
+        out = list(self._before)
         noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
-        out.append(LedgerEntry(GaussianEvent(self.count_sigma), self.party_names[0], "record count", noise))
+        person = self.records_per_person
+        out.append(LedgerEntry(GaussianEvent(self.count_sigma, person), self.party_names[0], "record count", noise))
         for name, local in zip(self.party_names, self.local, strict=True):
-            out.extend(local_entries(name, len(self.schema.varying(name)), local))
+            out.extend(local_entries(name, len(self.schema.varying(name)), local, person))
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
             holders = ", ".join(self.party_names[party] for party in self.schema.holders[attribute])
             noise = f"discrete Gaussian of variance {sketch.variance:.2f} in each, {sketch.bits} bits published"
@@ -236,11 +266,12 @@ class Plan:
     def standing(self) -> Standing:
         """What anything made by this plan may claim: the target, which its events are held to."""
         replaced = self.sketch is not None and self.sketch.publishes_rows
-        return Standing(self.epsilon, self.delta, REPLACE if replaced else ADD_OR_REMOVE, self.reasons, self.notes)
+        neighbours = REPLACE if replaced else neighbours_of(self.records_per_person)
+        return Standing(self.epsilon, self.delta, neighbours, self.reasons, self.notes)
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
-        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self.prior))
+        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self._before), self.records_per_person)
 
     def accounted(self) -> tuple[list[Event], float, float]:
         """What the accountant answers for: the events, and the epsilon and delta that they may spend together.
@@ -250,9 +281,15 @@ class Plan:
         """
         share = 0.0 if self.sketch is None else self.sketch.claimed_share
         entries = self._other_entries() if share else self.entries()
-        before, rest = entries[: len(self.prior)], entries[len(self.prior) :]
-        left = (1 - share) * self.epsilon - sum(map(pure_epsilon, before))
-        return [entry.event for entry in rest], left, (1 - share) * self.delta
+        before, rest = entries[: len(self._before)], entries[len(self._before) :]
+        epsilon, exposed = spent_beforehand(before)
+        left, delta = (1 - share) * self.epsilon - epsilon, (1 - share) * self.delta - exposed
+        if not (left > 0 and delta > 0):
+            raise PlanError(
+                f"What was released beforehand has spent epsilon {epsilon:.3g} and delta {exposed:.3g}, and nothing is left of "
+                f"the target, epsilon {self.epsilon:g} and delta {self.delta:.3g}: raise it."
+            )
+        return [entry.event for entry in rest], left, delta
 
     def _check_target(self) -> None:
         """Refuse a plan whose events cost more than it says."""
@@ -285,6 +322,7 @@ class Plan:
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
             **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
             **({"agreement": [release_to_json(sketch) for sketch in self.agreement]} if self.agreement else {}),
+            **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
         }
 
     @classmethod
@@ -314,6 +352,7 @@ class Plan:
                 public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
                 workload=Workload.from_json(data.get("workload", []), schema),
                 agreement=tuple(release_from_json(sketch) for sketch in data.get("agreement", [])),  # type: ignore[misc]
+                records_per_person=data.get("records_per_person", 1),
             )
         except VertiMRFError:
             raise
@@ -383,6 +422,8 @@ class Plan:
             stated = [str(combination) for combination in self.schema.impossible]
             more = [f"and {len(stated) - MOST_NAMED:,} more"] * (len(stated) > MOST_NAMED)
             lines.append(f"  impossible, and so in no row: {'; '.join([*stated[:MOST_NAMED], *more])}.")
+        if self.records_per_person > 1:
+            lines.append(f"  a person has up to {self.records_per_person} records: every party leaves out the same further ones.")
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
@@ -402,14 +443,23 @@ class Plan:
         return agreement + packed_bytes(shapes, self.sketch.bits)
 
 
-def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:
-    """The events of one party's local model, of so many attributes that vary."""
+def score_sensitivity(person: int = 1) -> int:
+    """How far a person with so many records can move an R-score, in steps of its grid."""
+    return SCORE_SENSITIVITY + 2 * SCORE_GRID * (person - 1)
+
+
+def local_entries(name: str, attributes: int, local: LocalPlan, person: int = 1) -> list[LedgerEntry]:
+    """The events of one party's local model of so many attributes that vary, for persons with so many records.
+
+    A marginal moves by at most as many records, by most in Euclidean length where all are in one cell; an R-score by at most as
+    many times what one record moves it by, and it is rounded once.
+    """
     if not attributes:
         return []
     gaussian = "discrete Gaussian, sigma {:.1f}"
     entries = [
         LedgerEntry(
-            GaussianEvent(local.one_way_sigma, count=attributes),
+            GaussianEvent(local.one_way_sigma, person, attributes),
             name,
             f"{attributes} one-way marginals",
             gaussian.format(local.one_way_sigma),
@@ -419,7 +469,7 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
     if local.score_sigma:
         entries.append(
             LedgerEntry(
-                GaussianEvent(local.score_sigma, SCORE_SENSITIVITY, pairs),
+                GaussianEvent(local.score_sigma, score_sensitivity(person), pairs),
                 name,
                 f"{pairs} R-scores",
                 gaussian.format(local.score_sigma / SCORE_GRID),
@@ -428,7 +478,7 @@ def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEn
     if local.units:
         entries.append(
             LedgerEntry(
-                GaussianEvent(local.unit_sigma, count=local.units),
+                GaussianEvent(local.unit_sigma, person, local.units),
                 name,
                 f"larger marginals, {local.units:,} units of measurement",
                 gaussian.format(local.unit_sigma) + " a unit",

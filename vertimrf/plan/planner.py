@@ -13,8 +13,9 @@ from typing import Protocol
 from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
-from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, GaussianEvent
+from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_PERSON_RECORDS, GaussianEvent
 from ..privacy.ledger import LedgerEntry
+from ..privacy.person_sketch import LEAST_BUCKETS
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import (
     BUCKETS,
@@ -160,28 +161,36 @@ class CountSketches:
     Attributes:
         groups: what is published.
         repetitions, buckets, bits: see :class:`CountSketchPlan`.
+        person: records of a person at most.
     """
 
     groups: tuple[Group, ...]
     repetitions: int
     buckets: int
     bits: int
+    person: int = 1
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
         sizes = tuple(group.size for group in self.groups)
-        return self.groups, _count_sketch_plan(sizes, self.repetitions, self.buckets, self.bits, rho)
+        return self.groups, _count_sketch_plan(sizes, self.repetitions, self.buckets, self.bits, rho, self.person)
 
 
-def _count_sketch_plan(sizes: tuple[int, ...], repetitions: int, buckets: int, bits: int, rho: float) -> CountSketchPlan:
-    """Count sketches that spend about ``rho`` (zCDP)."""
+def _count_sketch_plan(
+    sizes: tuple[int, ...], repetitions: int, buckets: int, bits: int, rho: float, person: int = 1
+) -> CountSketchPlan:
+    """Count sketches that spend about ``rho`` (zCDP), for persons with so many records at most."""
     # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is what all of them may spend, shared out.
     d = len(sizes)
-    variance = d / math.acosh(1 + 2 * rho * buckets / repetitions)
+    single = 2 * rho * buckets / repetitions
+    if person > 1:
+        # Of several records: (1 + what one bucket's ratio may vary by)^person = 1 + spend / person, see person_sketch.
+        single = math.expm1(math.log1p(single / person) / person)
+    variance = d / math.acosh(1 + single)
     return CountSketchPlan(
         repetitions=repetitions,
         buckets=buckets,
-        variance=min(max(variance, d, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE),
+        variance=min(max(variance, d * person, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE),
         bits=bits,
         sizes=sizes,
     )
@@ -270,6 +279,7 @@ def make_plan(
     prior: Sequence[LedgerEntry] = (),
     public_keys: PublicKeys | None = None,
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
+    records_per_person: int = 1,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
@@ -296,6 +306,8 @@ def make_plan(
         public_keys: of everyone who takes part; needed wherever messages are files.
         workload: marginals that somebody cares about, each a list of attribute names, all alike or with a weight each: the
             graphs' cliques, and what parties measure of their own attributes, go to them first. None has all alike.
+        records_per_person: how many records of one person take part at most; above 1 with count sketches alone. Epsilon is then
+            about a person, and noise that many times larger.
 
     Raises:
         PlanError: parameters out of range.
@@ -313,6 +325,7 @@ def make_plan(
     varying = tuple(dict.fromkeys(itertools.chain(*parties)))
     sizes = tuple(schema.sizes[i] for i in varying)
     several = telling > 1
+    _check_persons(records_per_person, encoder if several else None)
     if shares is None:
         shares = Shares() if several else Shares(count=0.02, local=0.98, sketches=0.0)
     sketched = several and shares.sketches > 0
@@ -322,7 +335,8 @@ def make_plan(
         # What a lone Gaussian mechanism would have; the sketches get their share of about that.
         rho = shares.sketches * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], *target)
         left = message_bytes
-        if schema.shared:
+        # Sketches of agreement have a price for one record per person alone.
+        if schema.shared and records_per_person == 1:
             agreement = _agreement_shapes(schema, AGREEMENT_SHARE * rho, expected_records, message_bytes)
             rho *= 1 - AGREEMENT_SHARE
             left = round(message_bytes * (1 - AGREEMENT_BYTES))
@@ -330,7 +344,7 @@ def make_plan(
         if crossing_pairs(schema) and encoder == SketchPlan.encoder:
             choice = _scheduled_pairs(schema, rho, expected_records, tau, rounds, keys, left)
         elif crossing_pairs(schema):
-            choice = _count_sketches(schema, rho, expected_records, tau, keys, left)
+            choice = _count_sketches(schema, rho, expected_records, tau, keys, left, records_per_person)
     elif sketched and encoder == SharedKeyPlan.encoder:
         claim = SharedKeyPlan.claimed_share
         choice = Published(varying, sizes, claim * epsilon, claim * target[1], keys or PUBLISHED_KEYS)
@@ -342,8 +356,8 @@ def make_plan(
     # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
     largest_clique = max(tau // (2 * telling), 2) if several else tau
     free = math.prod(schema.sizes) <= tau
-    # Replacing a record counts twice in every sensitivity, four times in the cost.
-    others = 0.25 if isinstance(choice, Responses) else 1.0
+    # Replacing a record counts twice in every sensitivity, four times in the cost; and a person as often as she has records.
+    others = 0.25 if isinstance(choice, Responses) else 1.0 / records_per_person**2
     nonce = secrets.token_hex(16) if nonce is None else nonce
     wanted = Workload.of(schema, workload)
 
@@ -383,10 +397,21 @@ def make_plan(
                 )
                 for attribute, shape in zip(schema.shared, agreement, strict=False)
             ),
+            records_per_person=records_per_person,
         )
 
     _, most, at = plan_at(1.0).accounted()
     return plan_at(calibrate(lambda rho: plan_at(rho).accounted()[0], most, at))
+
+
+def _check_persons(records: int, encoder: str | None) -> None:
+    """Refuse several records of a person where they have no price, before anything is calibrated."""
+    if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
+        raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
+    if records > 1 and encoder is not None and not KINDS[encoder].prices_persons:
+        raise PlanError(
+            f"With {records} records of a person there is no price for {encoder}: use count sketches, or one record per person."
+        )
 
 
 def _target(epsilon: float, delta: float | None, expected_records: int) -> tuple[float, float]:
@@ -444,13 +469,15 @@ def _scheduled_pairs(
 
 
 def _count_sketches(
-    schema: Schema, rho: float, records: int, tau: int, keys: int | None, message_bytes: int
+    schema: Schema, rho: float, records: int, tau: int, keys: int | None, message_bytes: int, person: int
 ) -> CountSketches:
     """Groups, numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
     With t numbers the noise weighs N = groups * sqrt(t / (4 rho)) records, and the variance of a cell is
     (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by far.
     """
+    # A person's records cost what one does at a budget that many times smaller, to first order.
+    rho /= person**2
     groups = _count_groups(schema, tau)
     d = len(groups)
     owners = [schema.party_of(group.attributes[0]) for group in groups]
@@ -463,14 +490,17 @@ def _count_sketches(
         noise = d * math.sqrt(numbers / (4 * rho))
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, _ = min(options)
-    repetitions, buckets = _hash_shape(d, rho, numbers, VARIANCE_PER_GROUP)
-    return CountSketches(groups, repetitions, buckets, -bits)
+    repetitions, buckets = _hash_shape(d, rho, numbers, VARIANCE_PER_GROUP * person, LEAST_BUCKETS if person > 1 else 1)
+    return CountSketches(groups, repetitions, buckets, -bits, person)
 
 
-def _hash_shape(groups: int, rho: float, numbers: float, variance_per_group: float) -> tuple[int, int]:
+def _hash_shape(
+    groups: int, rho: float, numbers: float, variance_per_group: float, least: int = 1
+) -> tuple[int, int]:
     """Repetitions and buckets of about so many numbers a value, where sketches of so many groups may spend ``rho``."""
     noise = groups * math.sqrt(numbers / (4 * rho))
     buckets = max((b for b in BUCKETS if b <= min(noise / (variance_per_group * groups), numbers)), default=BUCKETS[0])
+    buckets = max(buckets, least)
     return min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets
 
 

@@ -80,9 +80,9 @@ def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Even
 
 def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
     """Count sketches of so many groups; too many for their noise count as if buckets and signs were known, which costs more."""
-    if groups <= event.variance:
+    if groups * event.records <= event.variance:
         return replace(event, groups=groups)
-    return GaussianEvent(math.sqrt(groups * event.variance), groups, event.repetitions)
+    return GaussianEvent(math.sqrt(groups * event.variance), groups * event.records, event.repetitions)
 
 
 def _second_sketches(event: SketchEvent, times: Sequence[int], one_follow_up: bool) -> list[Event]:

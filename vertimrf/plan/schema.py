@@ -11,7 +11,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ import tomli_w
 from ..errors import SchemaError
 from ..files.atomic import MOST_JSON, read_bytes, write_text
 from ..files.canonical import json_digest
+from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import Attribute
 from .impossible import Combination, Impossible, contradiction, never
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "read_schema"]
 
 # Impossible combinations that a sentence names.
 MOST_NAMED = 5
@@ -41,6 +42,7 @@ class Schema:
             of the same people that each of them has; it stands where the first of them has it.
         public: False when the domains were read off private data, which no privacy guarantee covers.
         impossible: combinations of values that no record can have, whoever holds the attributes.
+        spent: what finding domains with noise has cost, part of the ledger of every plan with this schema.
 
     Raises:
         SchemaError: attributes or parties that contradict each other, or combinations that leave no record possible.
@@ -50,6 +52,7 @@ class Schema:
     parties: tuple[tuple[str, tuple[str, ...]], ...]
     public: bool = True
     impossible: tuple[Impossible, ...] = ()
+    spent: tuple[LedgerEntry, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -145,7 +148,8 @@ class Schema:
                     raise SchemaError(f"Party {party!r} is in {source[party]} and in {where}; give every party one part.")
                 held[party], source[party] = part.part(party), where
         impossible = itertools.chain(*(part.impossible for part in parts.values()))
-        return cls.of(held, public=all(part.public for part in parts.values()), impossible=impossible)
+        merged = cls.of(held, public=all(part.public for part in parts.values()), impossible=impossible)
+        return replace(merged, spent=distinct_releases([entry for part in parts.values() for entry in part.spent]))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -285,7 +289,7 @@ class Schema:
             f"party{i + 1}": self.attributes[end - count : end]
             for i, (count, end) in enumerate(zip(counts, ends, strict=True))
         }
-        return Schema.of(parties, public=self.public, impossible=self.impossible)
+        return replace(Schema.of(parties, public=self.public, impossible=self.impossible), spent=self.spent)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form, hexadecimal: equal schemas have equal digests."""
@@ -300,6 +304,7 @@ class Schema:
                 for name, _ in self.parties
             ],
             **({"impossible": [combination.to_json() for combination in self.impossible]} if self.impossible else {}),
+            **({"spent": [entry.to_json() for entry in self.spent]} if self.spent else {}),
         }
 
     @classmethod
@@ -313,9 +318,9 @@ class Schema:
             raise SchemaError("The schema is not a mapping; write [[party]] sections, or {attribute: size}.")
         if data and all(type(size) is int for size in data.values()):
             return cls.of({"party1": [Attribute.integer(name, size) for name, size in data.items()]})
-        if unknown := sorted(map(str, data.keys() - {"party", "public", "impossible"})):
+        if unknown := sorted(map(str, data.keys() - {"party", "public", "impossible", "spent"})):
             raise SchemaError(
-                f"The schema has the unknown key {unknown[0]!r}; its keys are 'public', 'party' and 'impossible'."
+                f"The schema has the unknown key {unknown[0]!r}; its keys are 'public', 'party', 'impossible' and 'spent'."
             )
         parties: list[tuple[str, list[Attribute]]] = []
         impossible = read_impossible(data, "of the schema")
@@ -337,7 +342,9 @@ class Schema:
                         "hold; write it outside the party, as [[impossible]]."
                     )
                 impossible.append(combination)
-        return cls._of(parties, data.get("public", True), impossible)
+        spent = as_list(data["spent"], "The schema's 'spent'") if "spent" in data else []
+        schema = cls._of(parties, data.get("public", True), impossible)
+        return replace(schema, spent=tuple(LedgerEntry.from_json(entry) for entry in spent))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -347,15 +354,7 @@ class Schema:
             SchemaError: the file is missing, is not TOML or JSON, or is no schema; the message names the file.
         """
         path = Path(path)
-        try:
-            text = read_bytes(path, "schema", SchemaError, MOST_JSON).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
-        try:
-            data = json.loads(text, object_pairs_hook=distinct) if path.suffix == ".json" else tomllib.loads(text)
-        except ValueError as error:
-            language = "JSON" if path.suffix == ".json" else "TOML"
-            raise SchemaError(f"The schema file {path} is not valid {language} ({error}).") from None
+        data = read_schema(path)
         try:
             return cls.from_json(data)
         except SchemaError as error:
@@ -385,6 +384,24 @@ def read_impossible(data: Mapping[str, Any], of_whom: str) -> list[Impossible]:
         except SchemaError as error:
             raise SchemaError(f"Impossible combination {len(out) + 1} {of_whom}: {error}") from None
     return out
+
+
+def read_schema(path: Path) -> Any:
+    """What a schema file spells out: JSON if the name ends in .json, else TOML.
+
+    Raises:
+        SchemaError: the file is missing, or is not TOML or JSON; the message names it.
+    """
+    try:
+        text = read_bytes(path, "schema", SchemaError, MOST_JSON).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
+    try:
+        data = json.loads(text, object_pairs_hook=distinct) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        language = "JSON" if path.suffix == ".json" else "TOML"
+        raise SchemaError(f"The schema file {path} is not valid {language} ({error}).") from None
+    return data
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

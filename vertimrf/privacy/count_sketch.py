@@ -63,46 +63,63 @@ def ratio_law(groups: int, variance: float, buckets: int) -> tuple[Floats, Float
         Ratios [shape=(k,), increasing, above 0], their probabilities under Q (times the ratio: under P), and a bound on the
         probability that is missing or misplaced, in either direction.
     """
+    deviation, mass = bucket_ratio(groups, variance)
+    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / STEPS_PER_SPREAD)
+    # What lies beyond the reach, with and without the record; and the sampler.
+    lost += 4 * buckets * float(special.ndtr(-REACH)) + 10 * groups * ROUNDING
+    lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
+    return ratio, convolved, lost
+
+
+def bucket_ratio(groups: int, variance: float, weight: float = 1.0) -> tuple[Floats, Floats]:
+    """A bucket's ratio, less 1, of a record that adds ``weight`` times a sign to every group, and its probabilities under Q."""
     # Sums of discrete Gaussians are discrete Gaussians but for a factor of exp(10 groups exp(-pi^2 kappa)) (Kairouz, Liu and
     # Steinke, 2021), which at kappa = 4 is 1 + groups 7e-16: it goes with the rounding errors.
     sigma = math.sqrt(groups * variance)
-    last = math.ceil(REACH * sigma + groups)
+    last = math.ceil(REACH * sigma + weight * groups)
     sums = np.arange(0.5 if groups % 2 else 0.0, last + 1)
     mass = np.exp(-0.5 * (sums / sigma) ** 2)
     if groups % 2 == 0:
         mass[0] /= 2
     mass /= mass.sum()
-    tilt = sums / variance
-    deviation = np.expm1(tilt + np.log1p(np.exp(-2 * tilt)) - math.log(2) - groups / (2 * variance))
+    tilt = weight * sums / variance
+    return np.expm1(tilt + np.log1p(np.exp(-2 * tilt)) - math.log(2) - weight**2 * groups / (2 * variance)), mass
 
-    step = math.sqrt(excess(groups, variance)) / STEPS_PER_SPREAD
+
+def mean_law(
+    deviation: Floats, mass: Floats, buckets: int, step: float, rare: float = RARE, least_order: float = 0.1
+) -> tuple[Floats, Floats, float]:
+    """Law of the mean over buckets of independent ratios, on a grid of ``step`` for their sum; see :func:`ratio_law`.
+
+    What is lost counts the window's cut and rounding.
+    """
     below = np.floor(deviation / step)
     above = deviation / step - below
     index = np.concatenate([below, below + 1]).astype(np.int64)
     mass = np.concatenate([mass * (1 - above), mass * above])
-    low, high = _window(index, mass, buckets, step)
+    index, mass = index[mass > 0], mass[mass > 0]
+    low, high = _window(index, mass, buckets, step, rare, least_order)
     size = fft.next_fast_len(high - low + 1, real=True)
     spread = np.zeros(size)
     np.add.at(spread, index % size, mass)
     convolved = np.roll(fft.irfft(fft.rfft(spread) ** buckets, size), -low)[: high - low + 1]
     ratio = 1 + np.arange(low, high + 1) * step / buckets
     kept = (convolved > 0) & (ratio > 0)
-    # What lies beyond the reach, with and without the record; what the window cuts off; rounding; and the sampler.
-    lost = 4 * buckets * float(special.ndtr(-REACH)) + 4 * RARE + (buckets + 10 * groups) * ROUNDING + size * ROUNDING_PER_POINT
-    lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
-    return ratio[kept], convolved[kept], lost
+    return ratio[kept], convolved[kept], 4 * rare + buckets * ROUNDING + size * ROUNDING_PER_POINT
 
 
-def _window(index: npt.NDArray[np.int64], mass: Floats, buckets: int, step: float) -> tuple[int, int]:
-    """Chernoff bounds that the sum of ``buckets`` indices lies within but for RARE on either side, with the record or without."""
-    orders = np.geomspace(0.1, 1e4, 100) / math.sqrt(buckets * float((mass * index**2.0).sum()))
+def _window(
+    index: npt.NDArray[np.int64], mass: Floats, buckets: int, step: float, rare: float, least_order: float
+) -> tuple[int, int]:
+    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record."""
+    orders = np.geomspace(least_order, 1e4, 100) / math.sqrt(buckets * float((mass * index**2.0).sum()))
     ends = []
     for sign in (1.0, -1.0):
         tilted = sign * orders[:, None] * index
         top = tilted.max(axis=1, keepdims=True)
         log_moment = buckets * (top[:, 0] + np.log((np.exp(tilted - top) * mass).sum(axis=1)))
         # With the record, one bucket's law is tilted by its ratio, which is at most 1 + the largest deviation.
-        ends.append(float(((log_moment + math.log((1 + int(index.max()) * step) / RARE)) / orders).min()))
+        ends.append(float(((log_moment + math.log((1 + int(index.max()) * step) / rare)) / orders).min()))
     low = max(math.floor(-ends[1]), buckets * int(index.min()))
     high = min(math.ceil(ends[0]), buckets * int(index.max()))
     return low, high
@@ -116,20 +133,35 @@ def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats) ->
     is convex; beyond, and always, the divergence is at most that of a record whose bucket and sign are known.
     """
     known = orders * groups / (2 * variance)
-    most = int(min(MOST_ORDER, math.ceil(float(orders.max()))))
-    half = groups / (2 * variance)
-    k = np.arange(most + 1)
-    # log E l^k / k!
-    log_series = np.empty(most + 1)
-    for order in k:
+    most = highest_order(orders)
+    log_moments = mean_log_moments(ratio_log_moments(groups, variance, most), buckets)
+    between = np.interp(orders, np.arange(most + 1), log_moments, right=np.inf)
+    out: Floats = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
+    return out
+
+
+def highest_order(orders: Floats) -> int:
+    """The whole order up to which moments are computed."""
+    return int(min(MOST_ORDER, math.ceil(float(orders.max()))))
+
+
+def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
+    """log E l^k for k = 0 to ``most`` of a bucket's ratio l; ``weight`` as in :func:`bucket_ratio`."""
+    half = weight**2 * groups / (2 * variance)
+    out = np.empty(most + 1)
+    for order in range(most + 1):
         i = np.arange(order + 1)
         log_terms = special.gammaln(order + 1) - special.gammaln(i + 1) - special.gammaln(order - i + 1)
         log_terms = log_terms + ((order - 2.0 * i) ** 2 - order) * half
-        log_series[order] = special.logsumexp(log_terms) - order * math.log(2) - special.gammaln(order + 1)
-    power = _log_power(log_series, buckets)
-    log_moments = power + special.gammaln(k + 1) - k * math.log(buckets)
-    between = np.interp(orders, k, log_moments, right=np.inf)
-    out: Floats = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
+        out[order] = special.logsumexp(log_terms) - order * math.log(2)
+    return out
+
+
+def mean_log_moments(log_moments: Floats, buckets: int) -> Floats:
+    """Logarithms of the moments of a mean of independent numbers, from those of one of them."""
+    k = np.arange(len(log_moments))
+    power = _log_power(log_moments - special.gammaln(k + 1), buckets)
+    out: Floats = power + special.gammaln(k + 1) - k * math.log(buckets)
     return out
 
 

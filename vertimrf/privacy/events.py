@@ -18,6 +18,7 @@ from scipy import special
 
 from ..errors import PrivacyError
 from .count_sketch import backward_renyi, excess, forward_renyi, ratio_law
+from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
     "CountSketchEvent",
@@ -27,6 +28,7 @@ __all__ = [
     "GeometricEvent",
     "LossGrid",
     "SketchEvent",
+    "ThresholdEvent",
     "event_from_json",
     "event_to_json",
     "under_replacement",
@@ -50,6 +52,8 @@ MOST_LEVEL = 1 << 16
 MOST_ATTRIBUTES = 10_000
 LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE = 4.0, 1e6
 MOST_BUCKETS = 1 << 15
+# Records of a person that count sketches are priced for.
+MOST_PERSON_RECORDS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,18 +246,24 @@ class CountSketchEvent:
         variance: parameter of the noise of each number; at least ``groups``, below which one record alone would show, and 4.
         buckets: numbers of each value in a repetition.
         repetitions: independent ones.
+        records: that a person has at most, which neighbours differ by (:mod:`vertimrf.privacy.person_sketch`).
     """
 
     groups: int
     variance: float
     buckets: int
     repetitions: int
+    records: int = 1
 
     def __post_init__(self) -> None:
         _check_whole("a count sketch's number of groups", self.groups, MOST_ATTRIBUTES)
         _check_whole("a count sketch's number of buckets", self.buckets, MOST_BUCKETS)
         _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
         least = max(LEAST_COUNT_VARIANCE, float(self.groups))
+        _check_whole("a count sketch's records of a person", self.records, MOST_PERSON_RECORDS)
+        if self.records > 1:
+            least = max(least, LEAST_VARIANCE_PER_VALUE * self.groups * self.records)
+            _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MOST_BUCKETS, LEAST_BUCKETS)
         _check_number("a count sketch's noise variance", self.variance, least, MOST_COUNT_VARIANCE)
 
     @property
@@ -266,11 +276,15 @@ class CountSketchEvent:
 
     @property
     def spread(self) -> float:
+        if self.records > 1:
+            return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
         return math.sqrt(excess(self.groups, self.variance) / self.buckets)
 
     @cached_property
     def law(self) -> tuple[Floats, Floats, float]:
         """Likelihood ratios of a repetition, their probabilities without the record, and what those leave out."""
+        if self.records > 1:
+            return person_law(self.groups, self.variance, self.buckets, self.records)
         return ratio_law(self.groups, self.variance, self.buckets)
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
@@ -282,6 +296,10 @@ class CountSketchEvent:
         return added, removed
 
     def renyi(self, orders: Floats) -> Floats:
+        if self.records > 1:
+            return self.repetitions * person_renyi(
+                self.law, self.groups, self.variance, self.buckets, self.records, orders
+            )
         forth = forward_renyi(self.groups, self.variance, self.buckets, orders)
         back = backward_renyi(self.law, self.groups, self.variance, orders)
         out: Floats = self.repetitions * np.maximum(forth, back)
@@ -342,6 +360,75 @@ class GeometricEvent:
     def renyi(self, orders: Floats) -> Floats:
         log_p, loss = self.atoms
         return self.count * _renyi(log_p, loss, log_p - loss, orders)
+
+
+@dataclass(frozen=True)
+class ThresholdEvent:
+    """Counts of whatever values occur, with two-sided geometric noise, released where they reach a threshold (a stability
+    histogram: Korolova et al., 2009; OpenDP's ``make_laplace_threshold``).
+
+    One person adds up to ``sensitivity`` to all counts together. Values that others have too cost what the noise costs. A value
+    that nobody else has may show itself: with k of the person's records it does with probability P(noise >= threshold - k). The
+    sum over such values is convex in how the records are dealt to them, hence largest for one value or for as many as records.
+
+    Attributes:
+        scale: of the noise.
+        threshold: least noisy count that is released.
+        sensitivity: how many records one person has at most, each with one value.
+    """
+
+    scale: float
+    threshold: int
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        _check_whole("a threshold event's sensitivity", self.sensitivity, 1 << 20)
+        _check_number("a threshold event's scale", self.scale, self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE)
+        _check_whole("a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1)
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    @property
+    def noise(self) -> GeometricEvent:
+        """The counts of values that others have too."""
+        return GeometricEvent(self.scale, self.sensitivity)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at :attr:`exposed`."""
+        return self.noise.pure_epsilon
+
+    @property
+    def exposed(self) -> float:
+        """Probability that a value shows that one person alone has: the delta."""
+        one = -(self.threshold - self.sensitivity) / self.scale
+        each = math.log(self.sensitivity) - (self.threshold - 1) / self.scale
+        return math.exp(max(one, each) - math.log1p(math.exp(-1 / self.scale)))
+
+    @staticmethod
+    def least_threshold(scale: float, exposed: float, sensitivity: int = 1) -> int:
+        """The least threshold at which no more than ``exposed`` is."""
+        spare = -scale * (math.log(exposed) + math.log1p(math.exp(-1 / scale)))
+        return max(math.ceil(sensitivity + spare), math.ceil(1 + spare + scale * math.log(sensitivity)), sensitivity + 1)
+
+    @property
+    def rho(self) -> float:
+        return self.noise.rho
+
+    @property
+    def spread(self) -> float:
+        return self.noise.spread
+
+    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+        # What an exposed value adds to any divergence of the noise is at most its probability: an infinite loss.
+        added, removed = (LossGrid(g.lowest, g.mass * (1 - self.exposed)) for g in self.noise.losses(step))
+        return added, removed
+
+    def renyi(self, orders: Floats) -> Floats:
+        # A loss that may be infinite has none.
+        return np.full(len(orders), math.inf)
 
 
 @dataclass(frozen=True)
@@ -413,6 +500,8 @@ def under_replacement(event: Event) -> Event:
             return GaussianEvent(sigma, 2 * sensitivity, count)
         case GeometricEvent(scale=scale, sensitivity=sensitivity, count=count):
             return GeometricEvent(scale, 2 * sensitivity, count)
+        case ThresholdEvent(scale=scale, threshold=threshold, sensitivity=sensitivity):
+            return ThresholdEvent(scale, threshold, 2 * sensitivity)
         case GRREvent():
             return event
     raise PrivacyError(f"A {type(event).__name__} has no price for replacing a record; use add or remove.")
@@ -481,6 +570,7 @@ KINDS: Mapping[str, type] = {
     "geometric": GeometricEvent,
     "grr": GRREvent,
     "sketches": SketchEvent,
+    "threshold": ThresholdEvent,
 }
 
 
@@ -488,7 +578,10 @@ def event_to_json(event: Event) -> dict[str, Any]:
     """An event as JSON-able fields with its kind."""
     for kind, cls in KINDS.items():
         if type(event) is cls:
-            return {"kind": kind, **asdict(event)}  # type: ignore[call-overload]
+            named = asdict(event)  # type: ignore[call-overload]
+            if named.get("records") == 1:
+                del named["records"]
+            return {"kind": kind, **named}
     raise PrivacyError(f"An event of type {type(event).__name__} has no JSON form.")
 
 

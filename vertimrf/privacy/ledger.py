@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,10 +12,10 @@ from typing import Any
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
 from .accountant import Spent, cumulative, group_epsilon
-from .events import Event, GeometricEvent, GRREvent, event_from_json, event_to_json
-from .standing import ADD_OR_REMOVE, REPLACE, Standing
+from .events import Event, GeometricEvent, GRREvent, ThresholdEvent, event_from_json, event_to_json
+from .standing import REPLACE, Standing, neighbours_of
 
-__all__ = ["Ledger", "LedgerEntry", "pure_epsilon"]
+__all__ = ["Ledger", "LedgerEntry", "distinct_releases", "spent_beforehand"]
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,15 @@ class LedgerEntry:
         party: who releases.
         released: what, in words.
         noise: how it is protected, in words.
+        release: random text by which an entry is known in the ledgers of several plans: one release, paid for once. Empty where
+            every run makes its own.
     """
 
     event: Event
     party: str
     released: str
     noise: str
+    release: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -40,6 +44,7 @@ class LedgerEntry:
             "released": self.released,
             "noise": self.noise,
             "event": event_to_json(self.event),
+            **({"release": self.release} if self.release else {}),
         }
 
     @classmethod
@@ -50,8 +55,9 @@ class LedgerEntry:
             PrivacyError: not a ledger entry.
         """
         try:
-            return cls(event_from_json(data["event"]), str(data["party"]), str(data["released"]), str(data["noise"]))
-        except (KeyError, TypeError) as error:
+            words = (str(data["party"]), str(data["released"]), str(data["noise"]), str(data.get("release", "")))
+            return cls(event_from_json(data["event"]), *words)
+        except (KeyError, TypeError, AttributeError) as error:
             raise PrivacyError(f"This is no ledger entry ({error}).") from None
 
 
@@ -65,11 +71,12 @@ class Ledger:
         reasons: why the total is no guarantee; empty when it is one.
         notes: what a reader should know besides.
         prior: how many of the first entries were released before the others' noise was chosen, which may follow their outcomes.
-            Distributions of losses do not compose then; the epsilons of pure mechanisms, which these are, add to whatever the
-            others spend, as long as *that* was fixed beforehand (basic composition).
+            Distributions of losses do not compose then; the epsilons and deltas of these add to whatever the others spend, as
+            long as *that* was fixed beforehand (basic composition).
+        records_per_person: how many records a person has at most; the events are priced for all of them.
 
     Raises:
-        PrivacyError: a prior entry that is not purely private.
+        PrivacyError: a prior entry without an epsilon of its own, or prior entries that have spent all of delta.
     """
 
     entries: tuple[LedgerEntry, ...]
@@ -77,12 +84,16 @@ class Ledger:
     reasons: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
     prior: int = 0
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.prior <= len(self.entries):
             raise PrivacyError(f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand.")
-        for entry in self.entries[: self.prior]:
-            pure_epsilon(entry)
+        if not self._rest > 0:
+            raise PrivacyError(
+                f"What was released beforehand has spent a delta of {self.delta - self._rest:.3g}, all of {self.delta:.3g}: "
+                "state a larger one."
+            )
 
     @classmethod
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
@@ -99,17 +110,18 @@ class Ledger:
             raise PrivacyError("There are no ledgers to add up.")
         if len({ledger.neighbours for ledger in ledgers}) > 1:
             raise PrivacyError(
-                f"Neighbours of some of these runs {ADD_OR_REMOVE}, of some they {REPLACE}: there is no total; "
-                "price each kind by itself."
+                f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no "
+                "total; price each kind by itself."
             )
-        entries = [entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]]
-        entries += [entry for ledger in ledgers for entry in ledger.entries[ledger.prior :]]
+        before = distinct_releases([entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]])
+        entries = [*before, *(entry for ledger in ledgers for entry in ledger.entries[ledger.prior :])]
         return cls(
             tuple(entries),
             sum(ledger.delta for ledger in ledgers) if delta is None else delta,
             tuple(dict.fromkeys(reason for ledger in ledgers for reason in ledger.reasons)),
             tuple(dict.fromkeys(note for ledger in ledgers for note in ledger.notes)),
-            sum(ledger.prior for ledger in ledgers),
+            len(before),
+            ledgers[0].records_per_person,
         )
 
     @property
@@ -126,14 +138,19 @@ class Ledger:
         """The same ledger, marked: its total is no guarantee, and why."""
         return replace(self, reasons=(*self.reasons, reason))
 
+    @property
+    def _rest(self) -> float:
+        """The delta that is left to what was not released beforehand."""
+        return self.delta - spent_beforehand(self.entries[: self.prior])[1]
+
     @cached_property
     def spent(self) -> tuple[Spent, ...]:
         """Composed epsilon after each entry, at the ledger's delta; what was spent beforehand is added."""
-        before = list(accumulate(map(pure_epsilon, self.entries[: self.prior])))
-        out = [Spent(epsilon, "pure") for epsilon in before]
+        before = list(accumulate(spent_beforehand([entry])[0] for entry in self.entries[: self.prior]))
+        out = [Spent(epsilon, "added") for epsilon in before]
         if events := [entry.event for entry in self.entries[self.prior :]]:
             added = before[-1] if before else 0.0
-            out += [Spent(spent.epsilon + added, spent.method) for spent in cumulative(events, self.delta)]
+            out += [Spent(spent.epsilon + added, spent.method) for spent in cumulative(events, self._rest)]
         return tuple(out)
 
     def group_epsilon(self, records: int) -> float:
@@ -143,9 +160,11 @@ class Ledger:
         Raises:
             PrivacyError: fewer than 1 record.
         """
-        before = sum(map(pure_epsilon, self.entries[: self.prior]))
+        before, exposed = spent_beforehand(self.entries[: self.prior])
         events = [entry.event for entry in self.entries[self.prior :]]
-        return records * before + group_epsilon(events, self.delta, records)
+        # What is (e, d)-private for one record is (k e, d k exp((k - 1) e))-private for k.
+        left = self.delta - exposed * records * math.exp((records - 1) * before)
+        return records * before + (group_epsilon(events, left, records) if left > 0 else math.inf)
 
     @property
     def epsilon(self) -> float:
@@ -156,7 +175,7 @@ class Ledger:
     def neighbours(self) -> str:
         """What the guarantee is about; randomised responses show how many records there are, so they can only be replaced."""
         replaced = any(isinstance(entry.event, GRREvent) for entry in self.entries)
-        return REPLACE if replaced else ADD_OR_REMOVE
+        return REPLACE if replaced else neighbours_of(self.records_per_person)
 
     @property
     def method(self) -> str:
@@ -185,6 +204,7 @@ class Ledger:
             "reasons": list(self.reasons),
             "notes": list(self.notes),
             "prior": self.prior,
+            **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
         }
         return body | {"digest": json_digest(body).hex()}
 
@@ -203,7 +223,8 @@ class Ledger:
         entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
         try:
             reasons, notes = (tuple(map(str, data[key])) for key in ("reasons", "notes"))
-            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]))
+            person = int(data.get("records_per_person", 1))
+            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]), person)
         except (KeyError, TypeError, ValueError) as error:
             raise PrivacyError(f"The ledger is incomplete or malformed ({error}); use the file that the run wrote.") from None
 
@@ -219,18 +240,28 @@ class Ledger:
         return "\n".join(lines)
 
 
-def pure_epsilon(entry: LedgerEntry) -> float:
-    """Epsilon of an entry at a delta of 0.
+def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
+    """Epsilon and delta that entries spend by basic composition.
 
     Raises:
-        PrivacyError: it has none, or none that is accounted for.
+        PrivacyError: one that has none, or none that is accounted for.
     """
-    if not isinstance(entry.event, GeometricEvent):
-        raise PrivacyError(
-            f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to what "
-            "follows from its outcome."
-        )
-    return entry.event.pure_epsilon
+    epsilon = exposed = 0.0
+    for entry in entries:
+        if not isinstance(entry.event, GeometricEvent | ThresholdEvent):
+            raise PrivacyError(
+                f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to "
+                "what follows from its outcome."
+            )
+        epsilon += entry.event.pure_epsilon
+        exposed += entry.event.exposed if isinstance(entry.event, ThresholdEvent) else 0.0
+    return epsilon, exposed
+
+
+def distinct_releases(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
+    """Entries without those that are a release named before."""
+    named = {entry: None for entry in entries if entry.release}
+    return tuple(entry for i, entry in enumerate(entries) if entry not in named or entry not in entries[:i])
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -26,6 +26,9 @@ class Noise(Protocol):
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """Integer values of any shape plus independent discrete Gaussian noise of parameter ``sigma``."""
 
+    def geometrics(self, values: Integers, scale: float) -> Integers:
+        """Integer values of any shape, each plus two-sided geometric noise, P(x) proportional to exp(-|x| / scale)."""
+
     def random_bytes(self, count: int) -> bytes:
         """``count`` bytes that nobody can predict."""
 
@@ -54,13 +57,16 @@ class SystemNoise:
         return np.concatenate(drawn).reshape(np.shape(values))
 
     def geometric(self, value: int, scale: float) -> int:
-        """An integer plus two-sided geometric noise, P(x) proportional to exp(-|x| / scale).
+        """An integer plus two-sided geometric noise: it protects the one count that a plan may be made from."""
+        return int(self.geometrics(np.array([value], np.int64), scale)[0])
 
-        No plan has it; it protects the one count that a plan may be made from. (OpenDP's ``make_laplace`` on integers.)
-        """
+    def geometrics(self, values: Integers, scale: float) -> Integers:
+        """See :class:`Noise`; OpenDP's ``make_laplace`` on integers samples the two-sided geometric distribution."""
         measurements, domains, metrics = _opendp()
-        space = domains.atom_domain(T="i64"), metrics.absolute_distance(T="i64")
-        return int((space >> measurements.then_laplace(scale=float(scale)))(value))
+        space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l1_distance(T="i64")
+        measure = space >> measurements.then_laplace(scale=float(scale))
+        flat = np.asarray(values, np.int64).ravel()
+        return np.array(measure(flat.tolist()), np.int64).reshape(np.shape(values))
 
     def random_bytes(self, count: int) -> bytes:
         """See :class:`Noise`."""
@@ -82,6 +88,11 @@ class FixedNoise:
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """Rounded Gaussian noise."""
         noise = np.rint(self._rng.normal(0.0, sigma, np.shape(values))).astype(np.int64)
+        return np.asarray(values, np.int64) + noise
+
+    def geometrics(self, values: Integers, scale: float) -> Integers:
+        """Rounded Laplace noise."""
+        noise = np.rint(self._rng.laplace(0.0, scale, np.shape(values))).astype(np.int64)
         return np.asarray(values, np.int64) + noise
 
     def random_bytes(self, count: int) -> bytes:

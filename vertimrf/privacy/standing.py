@@ -7,12 +7,14 @@ its standing, or states it in a way that does not add up, is not private.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["ADD_OR_REMOVE", "EXACT", "REPLACE", "UNSTATED", "Standing"]
+__all__ = ["ADD_OR_REMOVE", "EXACT", "REPLACE", "UNSTATED", "Standing", "neighbours_of"]
 
 ADD_OR_REMOVE = "add or remove one record"
+PERSON = "add or remove one person with up to {} records"
 REPLACE = "replace one record"
 
 
@@ -22,7 +24,7 @@ class Standing:
 
     Attributes:
         epsilon, delta: what the whole run that it belongs to spends at most; None where no mechanism protects it.
-        neighbours: which change of the tables they are about: :data:`ADD_OR_REMOVE` or :data:`REPLACE`.
+        neighbours: which change of the tables they are about: what :func:`neighbours_of` says, or :data:`REPLACE`.
         reasons: why it is not private, whatever epsilon says; empty when it is.
         notes: what a reader should know besides.
     """
@@ -37,7 +39,7 @@ class Standing:
         if not self.reasons and not (
             _is_number(self.epsilon, 0.0, math.inf)
             and _is_number(self.delta, 0.0, 1.0)
-            and self.neighbours in (ADD_OR_REMOVE, REPLACE)
+            and (self.neighbours in (ADD_OR_REMOVE, REPLACE) or PERSON_TEXT.fullmatch(self.neighbours))
         ):
             object.__setattr__(self, "reasons", (NOT_STATED,))
 
@@ -89,11 +91,17 @@ class Standing:
         return cls(*numbers, data["neighbours"], tuple(reasons), tuple(notes))
 
 
+def neighbours_of(records: int) -> str:
+    """The change of tables that a guarantee is about which covers a person with so many records."""
+    return ADD_OR_REMOVE if records == 1 else PERSON.format(records)
+
+
 def _is_number(value: Any, least: float, most: float) -> bool:
     """Whether a value is a number, at least the one and below the other."""
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < most
 
 
+PERSON_TEXT = re.compile(PERSON.format(r"[1-9][0-9]*"))
 FIELDS = {"private", "neighbours", "epsilon", "delta", "reasons", "notes"}
 NOT_STATED = "it does not state its standing"
 UNSTATED = Standing(None, None, reasons=(NOT_STATED,))

@@ -46,6 +46,7 @@ class CrossPartyRelease(ABC):
         encoder: the name by which users ask for this kind.
         publishes_rows: whether the exact number of records is released; neighbours then differ by replacing one.
         claimed_share: part of (epsilon, delta) that is a mere claim for this release; what else is released is held to the rest.
+        prices_persons: whether it has a price for persons with several records.
         reasons: why a run with it is not private, whatever the ledger's target says.
         floor: lowest level that a table holds.
         bits: of every number of a table in a message.
@@ -54,14 +55,15 @@ class CrossPartyRelease(ABC):
     encoder: ClassVar[str]
     publishes_rows: ClassVar[bool] = False
     claimed_share: ClassVar[float] = 0.0
+    prices_persons: ClassVar[bool] = False
     reasons: ClassVar[tuple[str, ...]] = ()
     floor: int
     bits: int
     second_keys: int = 0
 
     @abstractmethod
-    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
-        """Its events, of all parties together, under a run's target."""
+    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
+        """Its events, of all parties together, under a run's target; where :attr:`prices_persons`, for a person's records."""
 
     @abstractmethod
     def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
@@ -161,7 +163,7 @@ class SketchPlan(CrossPartyRelease):
         keys = sum(pair.keys for pair in self.pairs)
         return SketchEvent(self.phantoms, self.floor, self.ceiling, keys, attributes_per_key=2)
 
-    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`. Which groups a second round's key serves may depend on the first round; what it
         costs does not.
         """
@@ -228,6 +230,7 @@ class CountSketchPlan(CrossPartyRelease):
     bits: int
     sizes: tuple[int, ...]
     encoder = "count-sketch"
+    prices_persons = True
     floor = 0
 
     def __post_init__(self) -> None:
@@ -259,13 +262,13 @@ class CountSketchPlan(CrossPartyRelease):
         """The privacy event of all sketches: a record has a value in every group."""
         return CountSketchEvent(len(self.sizes), self.variance, self.buckets, self.repetitions)
 
-    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         noise = f"discrete Gaussian of variance {self.variance:.2f} in each, {self.bits} bits published"
         released = (
             f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
         )
-        return [LedgerEntry(self.event, "all parties", released, noise)]
+        return [LedgerEntry(replace(self.event, records=person), "all parties", released, noise)]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per group."""
@@ -321,7 +324,7 @@ class SharedKeyPlan(CrossPartyRelease):
         """The privacy event of all sketches: a record touches one of every attribute under each key."""
         return SketchEvent(self.phantoms, self.floor, self.ceiling, self.keys, attributes_per_key=len(self.sizes))
 
-    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         claimed, at = epsilon * self.claimed_share, delta * self.claimed_share
         exact = composed_epsilon([self.event], at).epsilon
@@ -424,7 +427,7 @@ class ResponsePlan(CrossPartyRelease):
         d = len(self.sizes)
         return min(d * self.epsilon / 2, 2 * self.epsilon * math.sqrt(2 * d * math.log(1 / delta)))
 
-    def entries(self, epsilon: float, delta: float) -> list[LedgerEntry]:
+    def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
         claimed = self.claimed_epsilon(delta)
         noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"

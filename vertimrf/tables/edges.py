@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decimals_of", "drafted_edges"]
+__all__ = ["decimals_of", "drafted_edges", "merge_cells"]
 
 # Edges are chosen among so many quantiles, and among the quantiles of the tails halved again and again.
 QUANTILES = 96
@@ -53,21 +53,52 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
     high = edges[end] - np.where(edges[end] > values[-1], step, 0.0 if digits is None else step * (end < len(edges) - 1))
     records = number[end] - number[first]
     mean = np.divide(total[end] - total[first], records, out=(high + edges[first]) / 2, where=records > 0)
-    cost = np.full((len(edges), len(edges)), np.inf)
-    cost[first, end] = records * ((high - edges[first]) ** 2 / 12 + ((high + edges[first]) / 2 - mean) ** 2)
-    best = np.where(np.arange(len(edges)) == 0, 0.0, np.inf)
+    cost = records * ((high - edges[first]) ** 2 / 12 + ((high + edges[first]) / 2 - mean) ** 2)
+    return tuple(edges[_cheapest(first, end, cost, bins)].tolist())
+
+
+def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], bins: int) -> tuple[float, ...]:
+    """Neighbouring cells of a histogram taken together into bins that lose little of the spread, and of what tells records apart.
+
+    Args:
+        edges: of the cells [shape=(k + 1,), increasing].
+        mass: of the cells, none negative, not all 0 [shape=(k,)].
+        bins: most bins.
+
+    Returns:
+        Some of the edges, the first and the last among them. The sum of two losses is least: the spread that values drawn evenly
+        inside their bins add, as a part of the spread that one bin would add, and the chance that two records share a bin.
+    """
+    middle = (edges[:-1] + edges[1:]) / 2
+    number, total = np.append(0, np.cumsum(mass)), np.append(0, np.cumsum(mass * middle))
+    first, end = np.triu_indices(len(edges), 1)
+    records, centre, width = number[end] - number[first], (edges[end] + edges[first]) / 2, edges[end] - edges[first]
+    mean = np.divide(total[end] - total[first], records, out=centre.copy(), where=records > 0)
+    spread = records * (width**2 / 12 + (centre - mean) ** 2)
+    cost = spread / spread[len(edges) - 2] + (records / number[-1]) ** 2
+    return tuple(edges[_cheapest(first, end, cost, bins)].tolist())
+
+
+def _cheapest(
+    first: npt.NDArray[np.int64], end: npt.NDArray[np.int64], cost: npt.NDArray[np.float64], bins: int
+) -> npt.NDArray[np.int64]:
+    """Which edges to keep so that the costs of at most so many bins, each from ``first`` to ``end``, sum to the least."""
+    edges = int(end.max()) + 1
+    costs = np.full((edges, edges), np.inf)
+    costs[first, end] = cost
+    best = np.where(np.arange(edges) == 0, 0.0, np.inf)
     came, reached = [], []
-    for _ in range(min(bins, len(edges) - 1)):
-        tried = best[:, None] + cost
+    for _ in range(min(bins, edges - 1)):
+        tried = best[:, None] + costs
         came.append(tried.argmin(axis=0))
         best = tried.min(axis=0)
         reached.append(best[-1])
-    at = len(edges) - 1
+    at = edges - 1
     chosen = [at]
     for step_back in reversed(came[: int(np.argmin(reached)) + 1]):
         at = int(step_back[at])
         chosen.append(at)
-    return tuple(edges[chosen[::-1]].tolist())
+    return np.array(chosen[::-1])
 
 
 def _candidates(

@@ -141,9 +141,9 @@ def draft_schema(
     return Draft(Schema.of(parties, public=False), tuple(flags))
 
 
-def drafted(tables: Sequence[pa.Table], id: str | None) -> tuple[Schema, list[pa.Table]]:
+def drafted(tables: Sequence[pa.Table], id: str | None, person: str | None = None) -> tuple[Schema, list[pa.Table]]:
     """A drafted schema, and the columns that it has; its flags are logged as warnings. Raises as :func:`draft_schema`."""
-    draft = draft_schema(tables, id)
+    draft = draft_schema(tables, id, drop=() if person is None else (person,))
     for flag in draft.flags:
         LOG.warning("%s", flag)
     excluded = {party: [f.column for f in draft.flags if f.excluded and f.table == party] for party, _ in draft.schema.parties}

@@ -21,7 +21,16 @@ from ..plan.calendar import to_number
 from .arrow import Source, read_arrow, read_batches
 from .ids import check_distinct, digest_ids, format_ids, is_text, shown
 
-__all__ = ["Table", "align", "check_same_records", "column_numbers", "encode_columns", "encode_table", "read_chunks"]
+__all__ = [
+    "Table",
+    "align",
+    "check_same_records",
+    "column_numbers",
+    "encode_columns",
+    "encode_table",
+    "read_chunks",
+    "read_persons",
+]
 
 # Marks for cells without a code.
 MISSING, OUTSIDE = -1, -2
@@ -35,19 +44,28 @@ class Table:
         attributes: one per row of ``codes``.
         digests: 64-bit digest of each record's id [shape=(n,), uint64], distinct.
         codes: attribute-major codes [shape=(d, n), uint16, C-contiguous], each below its attribute's size.
+        persons: 64-bit digest of the id of each record's person [shape=(n,), uint64]; None where every record is a person.
     """
 
     attributes: tuple[Attribute, ...]
     digests: npt.NDArray[np.uint64]
     codes: npt.NDArray[np.uint16]
+    persons: npt.NDArray[np.uint64] | None = None
 
     def __post_init__(self) -> None:
+        if self.persons is not None and self.persons.shape != self.digests.shape:
+            raise TableError(f"A table of {len(self.digests)} records has as many persons, not {len(self.persons)}.")
         shape = (len(self.attributes), len(self.digests))
         if self.codes.shape != shape or self.codes.dtype != np.uint16 or not self.codes.flags.c_contiguous:
             raise TableError(
                 f"A table of {shape[0]} attributes and {shape[1]} records needs C-contiguous uint16 codes of that "
                 f"shape, not {self.codes.dtype} of {self.codes.shape}."
             )
+
+    def only(self, kept: npt.NDArray[np.bool_]) -> Table:
+        """The table with some of its records."""
+        persons = None if self.persons is None else self.persons[kept]
+        return Table(self.attributes, self.digests[kept], np.ascontiguousarray(self.codes[:, kept]), persons)
 
     @property
     def records(self) -> int:
@@ -62,6 +80,7 @@ def encode_table(
     name: str | None = None,
     id_format: Sequence[str] = (),
     ignore_extra: bool = False,
+    person: str | None = None,
 ) -> Table:
     """Encode one party's table.
 
@@ -73,6 +92,7 @@ def encode_table(
         name: what to call the table in errors; default the file's path.
         id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
         ignore_extra: leave out columns that are not in the schema, instead of refusing the table.
+        person: the column that says whose a record is, as ids do; None where every record is a person's only one.
 
     Raises:
         TableError: no table, no or no usable ids, no records, no such format.
@@ -80,40 +100,65 @@ def encode_table(
     """
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
     table = read_arrow(source)
-    return encode_arrow(without_extra(table, id, attributes) if ignore_extra else table, id, attributes, where, id_format)
+    if ignore_extra:
+        table = without_extra(table, id, attributes, person)
+    return encode_arrow(table, id, attributes, where, id_format, person)
 
 
-def without_extra(table: pa.Table, id: str | None, attributes: Sequence[Attribute]) -> pa.Table:
-    """The columns that a schema knows, and the id."""
-    wanted = {id, *(attribute.name for attribute in attributes)}
+def without_extra(
+    table: pa.Table, id: str | None, attributes: Sequence[Attribute], person: str | None = None
+) -> pa.Table:
+    """The columns that a schema knows, and the ids."""
+    wanted = {id, person, *(attribute.name for attribute in attributes)}
     return table.select([name for name in table.column_names if name in wanted])
 
 
 def encode_arrow(
-    table: pa.Table, id: str | None, attributes: Sequence[Attribute], where: str, id_format: Sequence[str] = ()
+    table: pa.Table,
+    id: str | None,
+    attributes: Sequence[Attribute],
+    where: str,
+    id_format: Sequence[str] = (),
+    person: str | None = None,
 ) -> Table:
     """Encode an Arrow table; ``where`` names it in errors."""
     if id is not None and id not in table.column_names:
         raise TableError(f"{where} has no id column {id!r}; its columns are {some(table.column_names)}.")
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
-    check_columns(table.column_names, id, attributes, where)
+    persons = None if person is None else read_persons(table, person, where)
+    check_columns(table.column_names, id, attributes, where, person)
     if id is None:
-        return Table(tuple(attributes), np.arange(table.num_rows, dtype=np.uint64), encode_columns(table, attributes, where))
+        codes = encode_columns(table, attributes, where)
+        return Table(tuple(attributes), np.arange(table.num_rows, dtype=np.uint64), codes, persons)
     ids = f"{where}, id column {id!r}"
     digests = digest_ids(format_ids(table[id], id_format, ids), ids)
     check_distinct(digests, table[id], ids)
-    return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id))
+    return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id), persons)
 
 
-def check_columns(names: Sequence[str], id: str | None, attributes: Sequence[Attribute], where: str) -> None:
-    """The columns besides the id must be those of the schema."""
+def read_persons(table: pa.Table, person: str, where: str) -> npt.NDArray[np.uint64]:
+    """Digests of the ids of the persons whose records these are [shape=(n,), uint64].
+
+    Raises:
+        TableError: no such column, or records without a person.
+    """
+    if person not in table.column_names:
+        raise TableError(f"{where} has no person column {person!r}; its columns are {some(table.column_names)}.")
+    return digest_ids(table[person], f"{where}, person column {person!r}")
+
+
+def check_columns(
+    names: Sequence[str], id: str | None, attributes: Sequence[Attribute], where: str, person: str | None = None
+) -> None:
+    """The columns besides the ids must be those of the schema."""
     wanted = [attribute.name for attribute in attributes]
-    if id in wanted:
-        raise SchemaError(f"The id column {id!r} is an attribute of the schema; remove it there.")
+    for what, column in (("id", id), ("person", person)):
+        if column in wanted:
+            raise SchemaError(f"The {what} column {column!r} is an attribute of the schema; remove it there.")
     if absent := [name for name in wanted if name not in names]:
         raise SchemaError(f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema.")
-    if extra := [name for name in names if name not in wanted and name != id]:
+    if extra := [name for name in names if name not in wanted and name not in (id, person)]:
         raise SchemaError(f"{where} has the column {some(extra)}, not in the schema; remove it, or change the schema.")
 
 

@@ -1,0 +1,335 @@
+"""Several records of one person: the bound is kept, the same records at every party, and every event is priced for them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from vertimrf.errors import PlanError, TableError
+from vertimrf.keys import KeyRing
+from vertimrf.message import Message
+from vertimrf.party.check import check_table
+from vertimrf.party.party import Party
+from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
+from vertimrf.party.releases import Releases
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.open_schema import OpenSchema
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent
+from vertimrf.privacy.ledger import Ledger
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.privacy.standing import Standing, neighbours_of
+from vertimrf.synthesizer import Synthesizer
+from vertimrf.trial import synthesize
+
+KEY = bytes(range(32))
+
+
+def schema():
+    return Schema.of(
+        {
+            "clinic": [Attribute.integer("a0", 3), Attribute.integer("a1", 4)],
+            "insurer": [Attribute.integer("b0", 2), Attribute.integer("b1", 5)],
+        }
+    )
+
+
+def plan(records=3, **more):
+    settings = {"epsilon": 2.0, "expected_records": 4000, "encoder": "count-sketch", "nonce": "persons", "message_bytes": 200_000}
+    return make_plan(schema(), records_per_person=records, **settings | more)
+
+
+def visits(rows=4000, seed=0):
+    """A table of visits: persons have 1 to about 12."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"visit": np.arange(rows), "person": np.sort(rng.integers(0, rows // 4, rows))})
+    for name, size in (("a0", 3), ("a1", 4), ("b0", 2), ("b1", 5)):
+        frame[name] = rng.integers(0, size, rows)
+    return frame
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_at_most_so_many_records_of_a_person_are_kept_whatever_the_order(most):
+    rng = np.random.default_rng(0)
+    records = rng.integers(0, 1 << 62, 3000).astype(np.uint64)
+    persons = rng.integers(0, 700, 3000).astype(np.uint64)
+    kept = kept_records(records, persons, most, KEY)
+    had, has = Counter(persons.tolist()), Counter(persons[kept].tolist())
+    assert all(has[person] == min(count, most) for person, count in had.items())
+    order = rng.permutation(3000)
+    assert (kept_records(records[order], persons[order], most, KEY) == kept[order]).all()
+    # What is kept of a person depends on nobody else, and on the key.
+    half = persons < 350
+    assert (kept_records(records[half], persons[half], most, KEY) == kept[half]).all()
+    assert (kept_records(records, persons, most, KEY[::-1]) != kept).any()
+    assert beyond(persons, most) == ((~kept).sum(), sum(count > most for count in had.values()))
+
+
+def test_each_of_a_persons_records_is_kept_as_often():
+    """300 keys, a person with 6 records of which 2 are kept: each 100 times, give or take five standard deviations of 8.2."""
+    records = np.arange(6, dtype=np.uint64)
+    persons = np.zeros(6, np.uint64)
+    rng = np.random.default_rng(0)
+    often = sum(kept_records(records, persons, 2, rng.bytes(16)).astype(int) for _ in range(300))
+    assert often.sum() == 600
+    assert (np.abs(often - 100) < 41).all()
+
+
+def test_no_records_and_a_table_without_persons():
+    empty = np.zeros(0, np.uint64)
+    assert kept_records(empty, empty, 2, KEY).size == 0
+    table = Party(plan(), "clinic", Secret(KEY)).encode(visits()[["visit", "a0", "a1"]], "visit")
+    with pytest.raises(TableError, match=r"persons with up to 3 records, so every party's table must say whose.*--person"):
+        Party(plan(), "clinic", Secret(KEY)).run(table)
+    # One record per person: as ever.
+    assert limited(table, 1, KEY) is table
+
+
+@pytest.fixture(scope="module")
+def messages():
+    """Both parties' messages, noise all but nothing where it is Gaussian, from tables in different orders."""
+    agreed, table = plan(), visits()
+
+    class Faint(FixedNoise):
+        def gaussian(self, values, sigma):
+            return np.asarray(values, np.int64)
+
+    out = []
+    for i, (name, columns) in enumerate({"clinic": ["a0", "a1"], "insurer": ["b0", "b1"]}.items()):
+        shuffled = table.sample(frac=1, random_state=i)[["visit", "person", *columns]]
+        party = Party(agreed, name, Secret(KEY), Faint(1))
+        out.append((shuffled, party.run(party.encode(shuffled, "visit", person="person"))))
+    return out
+
+
+def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(messages):
+    table = visits()
+    kept = int(np.minimum(table.groupby("person").size(), 3).sum())
+    assert kept < 0.9 * len(table)
+    (_, first), (_, second) = messages
+    assert first.count == kept
+    totals = {int(m.counts.sum()) // max(m.units, 1) for message in (first, second) for m in message.marginals}
+    assert totals == {kept}
+    # The kept visits, as both parties choose them.
+    chosen = []
+    for (shuffled, _), name in zip(messages, ("clinic", "insurer"), strict=True):
+        party = Party(plan(), name, Secret(KEY))
+        part = party._checked(party.encode(shuffled, "visit", person="person"))
+        chosen.append(np.sort(part.digests))
+    assert (chosen[0] == chosen[1]).all()
+    assert len(chosen[0]) == kept
+    other = Party(plan(), "clinic", Secret(KEY[::-1]))
+    assert not np.array_equal(np.sort(other._checked(other.encode(messages[0][0], "visit", person="person")).digests), chosen[0])
+
+
+def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is_priced():
+    agreed, table = plan(nonce="moved"), visits()
+
+    class Tape(FixedNoise):
+        def __init__(self, played=None):
+            super().__init__(1)
+            self.played, self.queries, self.answers = played, [], []
+
+        def gaussian(self, values, sigma):
+            self.queries.append((sigma, np.array(values)))
+            answer = super().gaussian(values, sigma) if self.played is None else self.played.answers[len(self.answers)]
+            self.answers.append(answer)
+            return answer
+
+    more = pd.DataFrame({"visit": np.arange(10_000, 10_040), "person": 99_999, "a0": 1, "a1": 2, "b0": 0, "b1": 4})
+    for name, columns in {"clinic": ["a0", "a1"], "insurer": ["b0", "b1"]}.items():
+        first = Tape()
+        tapes = [first, Tape(first)]
+        for tape, frame in zip(tapes, (table, pd.concat([table, more])), strict=True):
+            party = Party(agreed, name, Secret(KEY), tape)
+            party.run(party.encode(frame[["visit", "person", *columns]], "visit", person="person"))
+        events = {e.event.sigma: e.event for e in agreed.entries() if isinstance(e.event, GaussianEvent) and e.party == name}
+        seen = 0
+        for (sigma, before), (_, after) in zip(tapes[0].queries, tapes[1].queries, strict=True):
+            moved = np.abs(after - before).sum()
+            if sigma in events and sigma != agreed.local[0].unit_sigma:
+                assert moved == events[sigma].sensitivity == 3
+                seen += 1
+            else:
+                units = round((sigma / agreed.local[agreed.party_names.index(name)].unit_sigma) ** 2)
+                assert moved == 3 * units
+        assert seen >= 2
+
+
+def test_every_event_is_priced_for_all_records_of_a_person():
+    one, three = plan(1), plan(3)
+    assert "records_per_person" not in one.to_json()
+    assert one.to_json() == make_plan(
+        schema(), epsilon=2.0, expected_records=4000, encoder="count-sketch", nonce="persons", message_bytes=200_000
+    ).to_json()
+    assert Plan.from_json(three.to_json()) == three
+    assert three.to_json()["records_per_person"] == 3
+    for entry in three.entries():
+        if isinstance(entry.event, GaussianEvent):
+            assert entry.event.sensitivity in (3, 33 + 2 * 32)
+        else:
+            assert isinstance(entry.event, CountSketchEvent)
+            assert entry.event.records == 3
+    for agreed in (one, three):
+        assert 0.985 * 2 < agreed.ledger().epsilon <= 2.0
+    # About three times the noise.
+    assert three.count_sigma / one.count_sigma == pytest.approx(3, rel=0.05)
+    assert three.local[1].one_way_sigma / one.local[1].one_way_sigma == pytest.approx(3, rel=0.05)
+    assert "one person with up to 3 records" in str(three.standing)
+    assert "a person has up to 3 records" in three.summary()
+    assert Standing.from_json(three.standing.to_json()) == three.standing
+    assert not Standing(1.0, 1e-6, "add or remove one person with up to 0 records").private
+    ledger = three.ledger()
+    assert Ledger.from_json(ledger.to_json()).neighbours == ledger.neighbours == neighbours_of(3)
+    with pytest.raises(Exception, match="Neighbours of these runs differ"):
+        Ledger.together([ledger, one.ledger()])
+
+
+def test_a_gaussian_with_all_records_in_one_cell_is_the_worst_way_to_deal_them():
+    """The loss of any split, computed cell by cell, against that of one cell: its delta is less at every epsilon."""
+    for sigma, total in ((4.0, 2), (7.0, 3), (9.0, 4)):
+        noise = np.arange(-int(12 * sigma), int(12 * sigma) + 1)
+        pmf = np.exp(-0.5 * (noise / sigma) ** 2)
+        pmf /= pmf.sum()
+
+        def delta(split, epsilon, sigma=sigma, noise=noise, pmf=pmf):
+            loss, mass = np.zeros(1), np.ones(1)
+            for k in split:
+                shifted = k * (2 * noise + k) / (2 * sigma**2)
+                loss = (loss[:, None] + shifted).ravel()
+                mass = (mass[:, None] * pmf).ravel()
+            return float(np.maximum(mass * -np.expm1(epsilon - loss), 0.0).sum())
+
+        splits = [(first, total - first) for first in range(1, total // 2 + 1)]
+        for epsilon in (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0):
+            worst = delta((total,), epsilon)
+            assert all(delta(split, epsilon) <= worst for split in splits)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"encoder": "scheduled-pairs"}, "3 records of a person there is no price for scheduled-pairs: use count sketches"),
+        ({"encoder": "grr"}, "no price for grr"),
+        ({"encoder": "published", "claim_as_published": True}, "no price for published"),
+        ({"records": 0}, "1 to 64 records"),
+        ({"records": 65}, "1 to 64 records"),
+        ({"records": True}, "1 to 64 records"),
+    ],
+)
+def test_what_has_no_price_is_refused_in_a_sentence(more, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        plan(**{"records": 3} | more)
+
+
+def test_domains_found_for_fewer_records_are_refused():
+    part = OpenSchema(schema(), {})
+    entry = plan(1).entries()[0]
+    domain = type(entry)(GeometricEvent(40.0), "clinic", "bounds and bins of 'a0'", "noise", "id")
+    with pytest.raises(PlanError, match=r"persons with 1 records at most.*--records-per-person 3"):
+        make_plan(part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3)
+
+
+def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table(tmp_path):
+    agreed, table = plan(), visits(400)
+    ring = KeyRing.new(agreed.party_names)
+    agreed = Plan(**{f: getattr(agreed, f) for f in agreed.__dataclass_fields__} | {"public_keys": ring.public})
+    party = Party(agreed, "clinic", Secret(KEY))
+    records = Releases(tmp_path / "releases")
+
+    def release(frame):
+        part = party.encode(frame[["visit", "person", "a0", "a1"]], "visit", person="person")
+        return party.release(part, records, lambda made: made.seal(agreed, ring.parties["clinic"]))
+
+    first = release(table)
+    assert release(table.sample(frac=1, random_state=3)) == first
+    with pytest.raises(Exception, match="from another table"):
+        release(table.assign(person=0))
+    assert Message is not None
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_trial_and_the_synthesizer_keep_the_bound(split):
+    table = visits()
+    kept = int(np.minimum(table.groupby("person").size(), 2).sum())
+    if split:
+        parts = [table[["visit", "person", "a0", "a1"]], table[["visit", "person", "b0", "b1"]]]
+        run = synthesize(
+            parts, "visit", 50.0, schema=schema(), person="person", records_per_person=2, encoder="count-sketch",
+            message_bytes=100_000,
+        )  # fmt: skip
+        ledger, rows = run.ledger, run.table.num_rows
+        # What the plan was made from counts no more of a person either.
+        assert abs(run.result.plan.expected_records - kept) < 60
+    else:
+        run = Synthesizer(schema(), id="visit", person="person", records_per_person=2).fit(table, epsilon=50.0)
+        ledger, rows = run.ledger, run.sample().num_rows
+    assert ledger.neighbours == neighbours_of(2)
+    assert ledger.entries[0].event.sensitivity == 2
+    # Within a few of the noisy count.
+    assert abs(rows - kept) < 60 < len(table) - kept
+
+
+def test_persons_must_be_named_and_known():
+    table, agreed = visits(200), plan()
+    party = Party(agreed, "clinic", Secret(KEY))
+    mine = table[["visit", "person", "a0", "a1"]]
+    with pytest.raises(TableError, match="no person column 'patient'; its columns are 'visit', 'person'"):
+        party.encode(mine, "visit", person="patient")
+    with pytest.raises(TableError, match=r"person column 'person': 1 record has no id \(row 8\)"):
+        party.encode(mine.assign(person=[None if i == 7 else str(i) for i in range(200)]), "visit", person="person")
+    with pytest.raises(TableError, match="id"):
+        party.encode(mine.assign(person=[i + 0.5 for i in range(200)]), "visit", person="person")
+    with pytest.raises(Exception, match=r"person|mixed|type"):
+        party.encode(mine.assign(person=[i if i % 2 else f"p{i}" for i in range(200)]), "visit", person="person")
+    with pytest.raises(PlanError, match="name the column that says whose a record is"):
+        synthesize([table], "visit", 1.0, split=[2, 3], records_per_person=2)
+    with pytest.raises(PlanError, match="name the column that says whose a record is"):
+        Synthesizer(schema(), records_per_person=2).fit(table, epsilon=1.0)
+    with pytest.raises(TableError, match="as many persons"):
+        type(party.encode(mine, "visit", person="person"))(
+            agreed.schema.part("clinic"), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint16), np.zeros(3, np.uint64)
+        )
+
+
+def test_check_says_how_many_are_left_out():
+    table, agreed = pa.Table.from_pandas(visits()[["visit", "person", "a0", "a1"]]), plan()
+    dropped = int(np.maximum(visits().groupby("person").size() - 3, 0).sum())
+    found = check_table(table, "visit", agreed, "clinic", "t.csv", person="person")
+    assert not found.problems
+    assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in found.facts)
+    unnamed = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv")
+    assert any("--person" in problem for problem in unnamed.problems)
+    missing = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv", person="person")
+    assert any("no person column" in problem for problem in missing.problems)
+
+
+def test_check_notes_bounds_that_clip_and_values_that_are_other():
+    part = Schema.of(
+        {"a": [Attribute.numeric("x", [0, 5, 10], clamp=True), Attribute.categorical("y", ["p"], other="other")],
+         "b": [Attribute.integer("z", 2)]}
+    )  # fmt: skip
+    agreed = make_plan(part, epsilon=1.0, expected_records=100, encoder="count-sketch")
+    table = pa.table({"id": range(100), "x": [float(i) for i in range(100)], "y": ["p"] * 30 + ["q"] * 70})
+    notes = " ".join(check_table(table, "id", agreed, "a", "t.csv").notes)
+    assert "89 % of column 'x' lie beyond the bounds 0 to 10" in notes
+    assert "70 % of column 'y' count as 'other'" in notes
+    fine = pa.table({"id": range(100), "x": [i / 10 for i in range(100)], "y": ["p"] * 70 + ["q"] * 30})
+    assert not check_table(fine, "id", agreed, "a", "t.csv").notes
+
+
+def test_rows_are_sampled_where_no_secret_is_shared_yet():
+    table = pa.table({"person": ["a"] * 9 + ["b"], "x": range(10)})
+    for _ in range(3):
+        assert sorted(sample_rows(table, "person", 2, "t")["person"].to_pylist()) == ["a", "a", "b"]
+    drawn = {tuple(sample_rows(table, "person", 1, "t")["x"].to_pylist()) for _ in range(60)}
+    assert len(drawn) > 3
+    assert math.isfinite(len(drawn))

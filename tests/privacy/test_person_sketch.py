@@ -1,0 +1,163 @@
+"""The price of a count sketch for a person with several records, against likelihood ratios drawn at random."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import PrivacyError
+from vertimrf.privacy.accountant import by_pld, by_renyi
+from vertimrf.privacy.accountant import delta as composed_delta
+from vertimrf.privacy.accountant import epsilon as composed_epsilon
+from vertimrf.privacy.events import CountSketchEvent, event_from_json, event_to_json
+from vertimrf.privacy.person_sketch import person_excess, person_renyi, sharing
+
+
+def values_of(records, groups, pattern):
+    """Which value every record has in every group [shape=(records, groups)]."""
+    same, other = np.zeros((records, groups), int), np.tile(np.arange(records)[:, None], (1, groups))
+    half = same.copy()
+    half[:, groups // 2 :] = other[:, groups // 2 :]
+    return {"all the same": same, "all different": other, "half": half}[pattern]
+
+
+def exact_ratio(values, variance, noise):
+    """The likelihood ratio of one repetition, over every bucket and sign of every record.
+
+    Args:
+        values: of the records [shape=(records, groups)].
+        noise: of every group, value and bucket [shape=(draws, groups, values, buckets)].
+    """
+    records, groups = values.shape
+    buckets = noise.shape[-1]
+    total = np.zeros(len(noise))
+    for places in itertools.product(range(buckets), repeat=records):
+        for signs in itertools.product((1, -1), repeat=records):
+            shift = np.zeros(noise.shape[1:])
+            for row, bucket, sign in zip(values, places, signs, strict=True):
+                shift[np.arange(groups), row, bucket] += sign
+            at = np.argwhere(shift)
+            inner = noise[:, at[:, 0], at[:, 1], at[:, 2]] @ shift[tuple(at.T)] if len(at) else 0.0
+            total += np.exp((inner - (shift**2).sum() / 2) / variance)
+    return total / (2 * buckets) ** records
+
+
+def discrete_noise(rng, variance, shape):
+    levels = np.arange(-80, 81)
+    law = np.exp(-(levels**2) / (2 * variance))
+    return rng.choice(levels.astype(float), shape, p=law / law.sum())
+
+
+def check_dominated(ratio, event, close):
+    """Delta of ratios that were drawn, in both directions, is below the price up to five standard errors, and where they are
+    of equal records not far below."""
+    assert abs(ratio.mean() - 1) < 5 * ratio.std() / math.sqrt(len(ratio))
+    priced, mass, lost = event.law
+    assert lost < 1e-11
+    assert mass.sum() == pytest.approx(1, abs=1e-9)
+    for epsilon in (0.0, 0.03, 0.1, 0.3, 0.6):
+        for true, price in (
+            (np.maximum(ratio - math.exp(epsilon), 0), np.maximum(priced - math.exp(epsilon), 0) @ mass),
+            (np.maximum(1 - math.exp(epsilon) * ratio, 0), np.maximum(1 - math.exp(epsilon) * priced, 0) @ mass),
+        ):
+            assert true.mean() - 5 * true.std() / math.sqrt(len(true)) <= price + 1e-12
+            assert not (close and epsilon == 0) or true.mean() > 0.9 * price
+
+
+@pytest.mark.parametrize("pattern", ["all the same", "all different", "half"])
+@pytest.mark.parametrize("variance", [4.0, 8.0])
+def test_the_priced_law_dominates_the_true_one_whatever_values_two_records_have(variance, pattern):
+    """2000 draws of the noise, every way to place two records summed up."""
+    rng = np.random.default_rng(1)
+    values = values_of(2, 2, pattern)
+    ratio = exact_ratio(values, variance, discrete_noise(rng, variance, (2000, 2, 2, 64)))
+    check_dominated(ratio, CountSketchEvent(2, variance, 64, 1, 2), pattern == "all the same")
+
+
+def test_the_priced_law_dominates_that_of_three_records_of_equal_values():
+    """40,000 draws. The ratio by how the records share buckets: none, two, all three."""
+    rng = np.random.default_rng(2)
+    groups, variance, buckets = 3, 12.0, 64
+    sums = discrete_noise(rng, variance, (40_000, groups, buckets)).sum(axis=1)
+    one, two, three = (np.exp(-m * m * groups / (2 * variance)) * np.cosh(m * sums / variance) for m in (1, 2, 3))
+    first, squares, cubes = one.sum(axis=1), (one**2).sum(axis=1), (one**3).sum(axis=1)
+    apart = first**3 - 3 * first * squares + 2 * cubes
+    # Two share: with equal signs they shift by two, else not at all.
+    pair = (two + 1) / 2
+    shared = 3 * (pair.sum(axis=1) * first - (pair * one).sum(axis=1))
+    together = (three / 4 + 3 * one / 4).sum(axis=1)
+    check_dominated((apart + shared + together) / buckets**3, CountSketchEvent(groups, variance, buckets, 1, 3), True)
+
+
+def test_the_priced_law_dominates_that_of_five_records_without_a_common_value():
+    """40,000 draws: what they do is independent, a product of five single ratios."""
+    rng = np.random.default_rng(3)
+    groups, variance, buckets = 2, 14.0, 64
+    ratio = np.ones(40_000)
+    for _ in range(5):
+        sums = discrete_noise(rng, variance, (40_000, groups, buckets)).sum(axis=1)
+        ratio *= np.exp(-groups / (2 * variance)) * np.cosh(sums / variance).mean(axis=1)
+    check_dominated(ratio, CountSketchEvent(groups, variance, buckets, 1, 5), False)
+
+
+def test_to_first_order_the_price_is_that_of_a_gaussian():
+    """Many buckets, much noise: a person with k records costs k^2 times as much, k times in epsilon."""
+    single = CountSketchEvent(15, 400.0, 2048, 170)
+    for records in (2, 4, 8):
+        event = CountSketchEvent(15, 400.0 * records, 2048, 170, records)
+        assert event.spread == pytest.approx(single.spread, rel=0.02)
+        ratio, mass, _ = event.law
+        assert (np.diff(ratio) >= 0).all()
+        assert mass @ ratio == pytest.approx(1, abs=1e-9)
+        assert mass @ (ratio - 1) ** 2 == pytest.approx(event.spread**2, rel=0.05)
+        alone = composed_epsilon([single], 1e-6).epsilon
+        assert alone < composed_epsilon([event], 1e-6).epsilon < 1.06 * alone
+
+
+def test_more_records_cost_more_and_one_costs_what_it_did():
+    prices = [composed_epsilon([CountSketchEvent(8, 60.0, 512, 60, k)], 1e-6).epsilon for k in (1, 2, 3, 5)]
+    assert prices == sorted(prices)
+    assert prices[0] == composed_epsilon([CountSketchEvent(8, 60.0, 512, 60)], 1e-6).epsilon
+    assert 1.8 < prices[1] / prices[0] < 2.6
+
+
+def test_both_accounts_agree():
+    """Rényi divergences are exact moments where distributions are computed: they state a little more, never far less."""
+    for records in (2, 5):
+        events = [CountSketchEvent(8, 100.0 * records, 1024, 4000, records)]
+        pld, renyi = by_pld(events, 1e-7)[0], by_renyi(events, 1e-7)[0]
+        assert 0.9 * pld <= renyi < 1.35 * pld
+        # Of the law itself, but for what the grid adds.
+        ratio, mass, _ = events[0].law
+        orders = np.array([3.0, 8.0, 20.0])
+        found = person_renyi(events[0].law, 8, 100.0 * records, 1024, records, orders)
+        direct = np.array([math.log(mass @ ratio**order) / (order - 1) for order in orders])
+        assert (found > 0.97 * direct).all()
+        assert found[-1] < 2 * direct[-1]
+
+
+def test_how_records_share_buckets():
+    """Against all ways to place them, and their number against Stirling's for many."""
+    for buckets, records in ((4, 3), (5, 4), (7, 2)):
+        filled = [len(set(places)) for places in itertools.product(range(buckets), repeat=records)]
+        expected = [np.mean(np.array(filled) == records - e) for e in range(records)]
+        assert sharing(buckets, records) == pytest.approx(expected)
+    assert sharing(1 << 15, 40).sum() == pytest.approx(1)
+    assert person_excess(8, 60.0, 512, 1) == pytest.approx(CountSketchEvent(8, 60.0, 512, 60).spread ** 2)
+
+
+def test_the_events_parts_are_checked_and_kept():
+    event = CountSketchEvent(8, 60.0, 512, 60, 3)
+    assert event_from_json(event_to_json(event)) == event
+    assert "records" not in event_to_json(CountSketchEvent(8, 60.0, 512, 60))
+    with pytest.raises(PrivacyError, match="buckets, with several records of a person, must be a whole number of at least 64"):
+        CountSketchEvent(8, 60.0, 32, 60, 3)
+    with pytest.raises(PrivacyError, match="variance"):
+        CountSketchEvent(8, 20.0, 512, 60, 3)
+    for records in (0, 65, 2.0, True):
+        with pytest.raises(PrivacyError, match="records of a person"):
+            CountSketchEvent(8, 60.0, 512, 60, records)
+    assert 0 < composed_delta([event], 1.0) < 1

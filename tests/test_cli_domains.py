@@ -1,0 +1,175 @@
+"""Private domains and several records of a person, by the command line: what a user sees, and what stops him."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from vertimrf.cli import main
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.schema import Schema
+
+PART = """
+[[party]]
+name = "{name}"
+[[party.attribute]]
+name = "pay"
+bins = "private"
+integral = true
+[[party.attribute]]
+name = "job"
+values = "private"
+"""
+OTHER = '[[party]]\nname = "town"\n[[party.attribute]]\nname = "sex"\nvalues = ["f", "m"]\n'
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = 6000
+    frame = pd.DataFrame({"id": range(rows), "who": rng.integers(0, rows // 3, rows)})
+    frame["pay"] = np.round(np.exp(rng.normal(10, 0.5, rows)))
+    frame["job"] = [f"j{k}" for k in np.minimum(rng.zipf(1.8, rows), 99)]
+    frame["sex"] = rng.choice(["f", "m"], rows)
+    frame[["id", "pay", "job"]].to_csv(tmp_path / "firm.csv", index=False)
+    frame[["id", "sex"]].to_csv(tmp_path / "town.csv", index=False)
+    frame[["id", "who", "pay", "job"]].to_csv(tmp_path / "firm-visits.csv", index=False)
+    frame[["id", "who", "sex"]].to_csv(tmp_path / "town-visits.csv", index=False)
+    frame[["pay", "job", "sex"]].to_csv(tmp_path / "whole.csv", index=False)
+    (tmp_path / "firm.toml").write_text(PART.format(name="firm"))
+    (tmp_path / "town.toml").write_text(OTHER)
+    return tmp_path
+
+
+def test_domains_are_found_once_and_go_into_the_plan(folder):
+    part = folder / "firm.toml"
+    out = run("domains", folder / "firm.csv", "--schema", part, "--epsilon", "0.4", "--out", folder / "found.toml")
+    assert "pay: " in out
+    assert "values, 'other' for the rest" in out
+    assert "has spent epsilon 0.4 and delta" in out
+    found = Schema.load(folder / "found.toml")
+    assert found.public
+    assert len(found.spent) == 4
+    assert (folder / "firm.toml.domains").exists()
+    # Asked again, from whatever table and epsilon, it is the same and costs nothing more.
+    again = run("domains", folder / "firm-visits.csv", "--schema", part, "--epsilon", "3", "--out", folder / "again.toml")
+    assert "(on record)" in again
+    assert Schema.load(folder / "again.toml") == found
+    assert "exists, and may hold edits" in run(
+        "domains", folder / "firm.csv", "--schema", part, "--epsilon", "1", "--out", folder / "found.toml", code=2
+    )
+    run("schema merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
+    planning = ["--epsilon", "1", "--expected-records", "6000"]
+    planned = run("plan", "--schema", folder / "schema.toml", *planning, "--out", folder / "plan.json")
+    assert "bounds and bins of 'pay'" in planned
+    assert "frequent values of 'job'" in planned
+    plan = Plan.load(folder / "plan.json")
+    assert plan.ledger().prior == 4
+    assert 0.99 < plan.ledger().epsilon <= 1.0
+    priced = run("account", folder / "plan.json", "--json", "-")
+    assert json.loads(priced)["prior"] == 4
+    # The part itself cannot be planned with.
+    assert "has a private domain, which has not been found yet" in run(
+        "plan", "--schema", part, "--epsilon", "1", "--expected-records", "6000", "--out", folder / "p.json", code=2
+    )
+
+
+def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
+    whole = folder / "whole.toml"
+    whole.write_text(PART.format(name="firm") + '[[party.attribute]]\nname = "sex"\nvalues = ["f", "m"]\n')
+    options = ["--schema", whole, "--epsilon", "4", "--domain-share", "0.1"]
+    out = run("synthesize", folder / "whole.csv", *options, "--out", folder / "s.csv")
+    assert "Domains of 2 attributes are found with 10 % of epsilon: pay, job." in out
+    assert "bounds and bins of 'pay'" in out
+    assert "Private (add or remove one record)" in out
+    assert len(pd.read_csv(folder / "s.csv")) > 5000
+    assert "must lie between 0 and 1" in run(
+        "synthesize", folder / "whole.csv", "--schema", whole, "--epsilon", "4", "--domain-share", "1", "--out", folder / "t.csv",
+        code=2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        (OTHER, [], "no attribute with bins = \"private\""),
+        (PART.format(name="firm") + OTHER, [], "every party finds the domains of its own part"),
+        (PART.format(name="firm"), ["--records-per-person", "2"], "--records-per-person needs --person"),
+        (PART.format(name="firm"), ["--person", "nobody"], "no person column 'nobody'"),
+        (PART.format(name="firm").replace('"pay"', '"wage"'), [], "lacks the column 'wage'"),
+        (PART.format(name="firm").replace('"job"', '"id"').replace("values", "bins"), ["--epsilon", "0"], "epsilon above 0"),
+        (PART.format(name="firm"), ["--epsilon", "1e-5"], "found nothing"),
+    ],
+)
+def test_what_cannot_be_found_is_one_sentence_and_writes_nothing(folder, text, options, sentence):
+    part = folder / "odd.toml"
+    part.write_text(text)
+    out = run(
+        "domains", folder / "firm.csv", "--schema", part, "--epsilon", "0.4", *options, "--out", folder / "odd-found.toml", code=2
+    )
+    assert sentence in out
+    assert out.startswith("Error: ")
+    assert out.count("\n") == 1
+    assert not (folder / "odd-found.toml").exists()
+
+
+def test_several_records_of_a_person_from_plan_to_table(folder):
+    part = folder / "firm.toml"
+    options = ["--person", "who", "--records-per-person", "2"]
+    run("domains", folder / "firm-visits.csv", "--schema", part, "--epsilon", "1", *options, "--out", folder / "found.toml")
+    run("schema merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
+    for name in ("firm", "town"):
+        run("secret", "offer", name, "--key", folder / f"{name}.key", "--out", folder / f"{name}.offer")
+    run("server", "offer", "--key", folder / "server.key", "--out", folder / "server.offer")
+    offers = [folder / f"{name}.offer" for name in ("firm", "town", "server")]
+    planned = run(
+        "plan", *offers, "--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000",
+        "--records-per-person", "2", "--encoder", "count-sketch", "--message-mb", "0.3", "--out", folder / "plan.json",
+    )  # fmt: skip
+    assert "a person has up to 2 records" in planned
+    assert "add or remove one person with up to 2 records" in planned
+    plan = ["--plan", folder / "plan.json"]
+    checked = run("check", folder / "firm-visits.csv", *plan, "--name", "firm", "--id", "id", "--person", "who")
+    assert "persons with more than 2 will be left out" in checked
+    assert "name the column that says whose a record is" in run(
+        "check", folder / "firm.csv", *plan, "--name", "firm", "--id", "id", code=2
+    )
+    run("secret", "seal", *plan, "--key", folder / "firm.key", "--secret", folder / "firm.secret", "--out", folder / "envelopes")
+    run("secret", "join", folder / "envelopes", *plan, "--key", folder / "town.key", "--secret", folder / "town.secret")
+    said = []
+    for name in ("firm", "town"):
+        own = ["--key", folder / f"{name}.key", "--secret", folder / f"{name}.secret", "--id", "id"]
+        assert "every party's table must say whose a record is" in run(
+            "party", folder / f"{name}.csv", *plan, *own, "--out", folder / f"{name}.message", code=2
+        )
+        said.append(
+            run("party", folder / f"{name}-visits.csv", *plan, *own, "--person", "who", "--out", folder / f"{name}.message")
+        )
+    # Both leave out as many records of as many persons.
+    left_out = {line for text in said for line in text.splitlines() if "are left out, the same at every party" in line}
+    assert len(left_out) == 1
+    sent = [folder / "firm.message", folder / "town.message"]
+    made = run("server", *sent, *plan, "--key", folder / "server.key", "--out", folder / "s.csv")
+    assert "one person with up to 2 records" in made
+    visits = pd.read_csv(folder / "firm-visits.csv")
+    kept = int(np.minimum(visits.groupby("who").size(), 2).sum())
+    assert abs(len(pd.read_csv(folder / "s.csv")) - kept) < 150 < len(visits) - kept
+    assert "covers them all" in run("account", folder / "plan.json", "--records-per-person", "3", code=2)
+    assert "no price for scheduled-pairs" in run(
+        "plan", "--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000", "--records-per-person", "2",
+        "--encoder", "scheduled-pairs", "--out", folder / "q.json", code=2,
+    )  # fmt: skip
+    assert "find them with --records-per-person 3" in run(
+        "plan", "--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000", "--records-per-person", "3",
+        "--out", folder / "q.json", code=2,
+    )  # fmt: skip

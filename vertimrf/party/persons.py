@@ -1,0 +1,79 @@
+"""Whose a record is: at most so many records of one person take part, the same ones at every party."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import TableError
+from ..kernels.prf import fill_words, tail
+from ..tables.table import Table, read_persons
+
+__all__ = ["beyond", "kept_records", "limited", "sample_rows"]
+
+Digests = npt.NDArray[np.uint64]
+# Apart from the key blocks of sketches, whose counters are other words of other keys anyway.
+PERSON_BLOCK = np.uint64(0xFFFFFFFF)
+
+
+def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDArray[np.bool_]:
+    """Which records take part: of every person those, at most so many, whose keyed digests are smallest.
+
+    Whoever has the key and the same records of a person keeps the same ones, whatever the order of the table. What is kept of one
+    person depends on nobody else's records.
+
+    Args:
+        records: digests of the records' ids, distinct [shape=(n,), uint64].
+        persons: digests of the persons' ids [shape=(n,), uint64].
+        most: records that are kept of a person.
+        key: 16 bytes or more.
+    """
+    k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
+    words = np.empty_like(records)
+    fill_words(k0, k1, np.ascontiguousarray(records), len(records), tail(PERSON_BLOCK, np.uint64(0)), words)
+    # By person, then by word; two records with one word are told apart by their digest.
+    order = np.lexsort((records, words, persons))
+    grouped = persons[order]
+    first = np.append(True, grouped[1:] != grouped[:-1]) if len(order) else np.zeros(0, bool)
+    starts = np.flatnonzero(first)
+    rank = np.arange(len(order)) - starts[np.cumsum(first) - 1]
+    kept = np.zeros(len(order), bool)
+    kept[order] = rank < most
+    return kept
+
+
+def limited(table: Table, most: int, key: bytes) -> Table:
+    """A party's table with at most so many records of every person.
+
+    Raises:
+        TableError: persons may have several records, and the table does not say whose a record is.
+    """
+    if table.persons is None:
+        if most > 1:
+            raise TableError(
+                f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name "
+                "that column (--person)."
+            )
+        return table
+    kept = kept_records(table.digests, table.persons, most, key)
+    return table if kept.all() else table.only(kept)
+
+
+def beyond(persons: Digests, most: int) -> tuple[int, int]:
+    """How many records are more than so many of their person, and how many persons have such; exact, for the party's own eyes."""
+    _, counts = np.unique(persons, return_counts=True)
+    return int(np.maximum(counts - most, 0).sum()), int((counts > most).sum())
+
+
+def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table:
+    """The table with at most so many records of every person, drawn at random.
+
+    Raises:
+        TableError: as :func:`read_persons`.
+    """
+    persons = read_persons(table, person, where)
+    rows = np.arange(len(persons), dtype=np.uint64)
+    return table.filter(pa.array(kept_records(rows, persons, most, secrets.token_bytes(16))))

@@ -230,8 +230,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops the other parties' R-scores and larger marginals",
         "plan/plan.py",
-        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))",
-        "out.extend(local_entries(name, len(self.schema.party_attributes(name)), local)[: 9 if local is self.local[0] else 1])",
+        "out.extend(local_entries(name, len(self.schema.varying(name)), local))",
+        "out.extend(local_entries(name, len(self.schema.varying(name)), local)[: 9 if local is self.local[0] else 1])",
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(
@@ -247,6 +247,34 @@ NAMED: tuple[Mutation, ...] = (
         "digests ^ words[codes]",
         "digests ^ words[0]",
         ("sketches/test_agreement.py",),
+    ),
+    Mutation(
+        "a plan may measure without noise",
+        "plan/plan.py",
+        "if (local.one_way_sigma == 0) != (not self.schema.varying(name)):",
+        "if False:",
+        ("test_one_value.py",),
+    ),
+    Mutation(
+        "the last fit forgets what cannot be",
+        "server/server.py",
+        "warm=graph.start, zeros=zeros, progress=told",
+        "warm=graph.start, progress=told",
+        ("test_impossible_runs.py",),
+    ),
+    Mutation(
+        "a table with impossible records is let through",
+        "tables/impossible.py",
+        "raise SchemaError(found[0])",
+        "pass",
+        ("test_impossible_runs.py",),
+    ),
+    Mutation(
+        "a bin counts as impossible if any of it is",
+        "plan/impossible.py",
+        "some.append(code)",
+        "every.append(code)",
+        ("plan/test_impossible.py",),
     ),
     Mutation(
         "the ledger drops the second round",

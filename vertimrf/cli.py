@@ -420,6 +420,8 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
         listed = ", ".join(f"{' x '.join(marginal['columns'])} {marginal['tvd']:.3f}" for marginal in outcome[what][:most])
         if listed:
             click.echo(f"Farthest {what}: {listed}")
+    for line in sorted(outcome.get("impossible", []), key=lambda line: -line["synthetic"])[:most]:
+        click.echo(f"Impossible, {line['combination']}: {line['synthetic']:,} synthetic records, {line['real']:,} real ones")
     off = {
         name: (both["synthetic"]["mean"] - both["real"]["mean"], both["synthetic"]["deviation"] / both["real"]["deviation"])
         for name, both in outcome["numbers"].items()
@@ -476,6 +478,8 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
     for attribute in merged.shared:
         holders = " and ".join(names[party] for party in merged.holders[attribute])
         click.echo(f"  {merged.names[attribute]!r} is taken for one column that {holders} hold; if it is not, rename it at one.")
+    for remark in merged.remarks():
+        click.echo(f"  Note: {remark}")
     if not merged.public:
         click.echo("  A part was read off data, which leaks its domains: its owners check it, and set public = true.")
 
@@ -543,6 +547,8 @@ def plan(
     made.save(out)
     _print_warnings(target_in_words(made.epsilon, made.delta, made.expected_records))
     click.echo(made.summary())
+    for remark in loaded.remarks():
+        click.echo(f"  Note: {remark}")
     _print_forecast(made)
     click.echo(
         f"  Fingerprint {made.fingerprint}: all parties and the server must have this plan, with these keys; compare it by phone."

@@ -14,6 +14,7 @@ from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.sample import sample
+from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.rows import decode
@@ -74,11 +75,14 @@ class Model:
         """
         rng = np.random.default_rng(seed)
         kept = {self.schema.index(name): self._codes(name, value) for name, value in (given or {}).items()}
+        asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
+        if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
+            rules = self.schema.named(together, start=False)
+            raise NoMassError(f"No record has {asked}: the schema rules it out by {rules}.")
         try:
             wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
             codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
-            asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
             raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
         return decode(codes, self.schema.attributes, rng)
 

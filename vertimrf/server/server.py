@@ -10,20 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError
+from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..model.fit import fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
+from ..model.structural_zeros import ruling_out
 from ..options import RunOptions
 from ..plan.follow_up import FollowUp
+from ..plan.impossible import Combination
 from ..plan.plan import Plan
+from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from .cross_party import Match, cross_party_marginals, reduced_marginals, scheduled_marginals
-from .global_graph import combine_graphs
+from .global_graph import GlobalGraph, combine_graphs
 from .second_round import plan_second_round
 from .shared_columns import Disagreement, disagreements, local_tree
 
@@ -35,6 +38,8 @@ __all__ = ["FirstRound", "Result", "Server"]
 # Parties whose records match to less than this part, by so many standard errors, are told.
 MOSTLY = 0.95
 MISMATCH_ERRORS = 6.0
+# So is an impossible combination that so many of the records seem to have, also by so many standard errors.
+DOUBTFUL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +151,10 @@ class Server:
             with clock("InitMRF"):
                 local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
                 total = estimate_total(plan, ordered)
-                tree = local_tree(plan, local)
+                zeros = ruling_out(plan.schema.sizes, apart(plan.schema)[0])
+                tree = local_tree(plan, local, zeros)
                 known = [m for m in local if tree.covering(m.attributes) >= 0]
-                initial = fit(plan.schema.sizes, known, total, tree=tree, progress=fitting(self._options.progress))
+                initial = fit(plan.schema.sizes, known, total, tree=tree, zeros=zeros, progress=fitting(self._options.progress))
             self._options.progress.step("cross-party marginals")
             with clock("CarEst"):
                 crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
@@ -182,6 +188,7 @@ class Server:
 
         Raises:
             MessageError: an answer is missing, doubled, or to another follow-up; or one of these follows another plan.
+            ModelError: many records have what the schema calls impossible, so that no model fits both.
         """
         plan = self._plan
         self._check(first)
@@ -207,18 +214,13 @@ class Server:
                     plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, first.initial,
                     first.total, options,
                 )  # fmt: skip
-        options.progress.step("global graph")
-        with clock("GraphCom"):
-            graph = combine_graphs(plan, first.local, crossing, first.total, options.progress)
-
-        options.progress.step("global model")
-        with clock("OptMRF"):
-            reduced = reduced_marginals(graph.kept, first.initial, first.total, options)
-            used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
-            fitted = first.initial
-            if graph.kept:
-                told = fitting(options.progress)
-                fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, progress=told)
+        doubts = contradicted(plan.schema, crossing, first.total)
+        try:
+            graph, fitted = self._fitted(first, crossing, clock)
+        except ModelError as error:
+            if not doubts:
+                raise
+            raise ModelError(f"No model fits both the messages and the schema. {' '.join(doubts)}") from error
 
         options.progress.step("sampling")
         with clock("sampling"):
@@ -229,10 +231,30 @@ class Server:
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
         attributes = tuple(m.attributes for m in graph.kept)
-        return Result(
-            plan, codes, fitted, ledger, attributes, first.disagreements, clock.seconds, (*first.warnings, *graph.warnings),
-            options.seed,
-        )  # fmt: skip
+        warnings = (*first.warnings, *graph.warnings, *doubts)
+        return Result(plan, codes, fitted, ledger, attributes, first.disagreements, clock.seconds, warnings, options.seed)
+
+    def _fitted(
+        self, first: FirstRound, crossing: Sequence[Measurement], clock: Clock
+    ) -> tuple[GlobalGraph, MarkovRandomField]:
+        """GraphCom and OptMRF."""
+        plan, options = self._plan, self._options
+        options.progress.step("global graph")
+        with clock("GraphCom"):
+            graph = combine_graphs(plan, first.local, crossing, first.total, options.progress)
+
+        options.progress.step("global model")
+        with clock("OptMRF"):
+            reduced = reduced_marginals(graph.kept, first.initial, first.total, options)
+            used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
+            fitted = first.initial
+            if graph.kept or apart(plan.schema)[1]:
+                told = fitting(options.progress)
+                zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
+                fitted = fit(
+                    plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, zeros=zeros, progress=told
+                )
+        return graph, fitted
 
     def _check(self, first: FirstRound) -> None:
         if first.plan_digest != self._plan.digest():
@@ -268,6 +290,15 @@ class Server:
         return [by_party[i] for i in range(len(names))]
 
 
+def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
+    """Impossible combinations of one party's attributes, which the model of the parties' own marginals keeps, and the others."""
+    inside: list[Combination] = []
+    across: list[Combination] = []
+    for combination in schema.combinations:
+        (inside if schema.held_together(place for place, _ in combination) else across).append(combination)
+    return inside, across
+
+
 def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measurement:
     """A party's own marginal as the model is fitted to it."""
     names = " × ".join(plan.schema.names[a] for a in marginal.attributes)
@@ -298,6 +329,38 @@ def check_matches(names: Sequence[str], matches: Sequence[Match], total: float) 
             )
         warnings.append(f"{found}: the rest have no counterpart; all parties should hold the same ids, written the same way.")
     return tuple(warnings)
+
+
+def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
+    """Warn of impossible combinations across parties, which no party can check, that many records seem to have.
+
+    Args:
+        schema: with its impossible combinations.
+        crossing: measurements that span parties; where they are binned, bins count that lie wholly in a combination.
+        total: record count.
+    """
+    worst: dict[int, tuple[float, float]] = {}
+    for number, combination in enumerate(schema.combinations):
+        ruled_out = dict(combination)
+        for m in crossing:
+            if not ruled_out.keys() <= set(m.attributes):
+                continue
+            cells = []
+            for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
+                size = schema.sizes[attribute]
+                others = [code for code in range(size) if code not in ruled_out.get(attribute, range(size))]
+                held = np.arange(size) if bins is None else bins
+                cells.append(np.setdiff1d(np.unique(held), held[others]) if attribute in ruled_out else np.arange(count))
+            block = np.ix_(*cells)
+            records = float(m.counts[block].sum())
+            error = float(np.sqrt(np.square(np.broadcast_to(m.sigma, m.counts.shape)[block]).sum()))
+            if records > max(MISMATCH_ERRORS * error, DOUBTFUL * total) and records > worst.get(number, (0.0, 0.0))[0]:
+                worst[number] = records, error
+    return tuple(
+        f"About {records:,.0f} records (standard error {error:,.0f}) seem to have what the schema says cannot be: "
+        f"{schema.named([number], start=False)}. No synthetic row has it; is it true?"
+        for number, (records, error) in worst.items()
+    )
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:

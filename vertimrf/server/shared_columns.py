@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..message import Message
-from ..model.clique_budget import CliqueBudget
 from ..model.junction_tree import JunctionTree, junction_tree
+from ..model.markov_random_field import Factor
 from ..model.measurement import Measurement
+from ..model.structural_zeros import budget_holding
 from ..plan.plan import Plan
 from ..sketches.agreement import agreeing
 
@@ -89,16 +90,17 @@ def disagreements(plan: Plan, messages: Sequence[Message], total: float) -> tupl
     return tuple(out)
 
 
-def local_tree(plan: Plan, local: Sequence[Measurement]) -> JunctionTree:
-    """A junction tree of the parties' own marginals.
+def local_tree(plan: Plan, local: Sequence[Measurement], zeros: Sequence[Factor] = ()) -> JunctionTree:
+    """A junction tree of the parties' own marginals, and of structural zeros.
 
     A party's graph keeps within its limit. Columns that several hold join their graphs, and cliques may grow together: then some
     marginals find no room within tau.
     """
     sizes = plan.schema.sizes
     if not plan.schema.shared:
-        return junction_tree(sizes, {pair for m in local for pair in itertools.combinations(m.attributes, 2)})
-    budget = CliqueBudget(sizes, plan.tau)
+        held = [*(m.attributes for m in local), *(f.attributes for f in zeros)]
+        return junction_tree(sizes, {pair for own in held for pair in itertools.combinations(own, 2)})
+    budget = budget_holding(sizes, plan.tau, zeros)
     for m in local:
         budget.try_clique(m.attributes)
     return budget.tree()

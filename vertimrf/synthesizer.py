@@ -22,7 +22,7 @@ from .plan.open_schema import OpenSchema
 from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .progress import Progress, Silent
+from .progress import Logged, Progress
 from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
 from .tables.infer import drafted
@@ -120,7 +120,7 @@ class Synthesizer:
         """
         check_target(epsilon, delta)
         params = self._params
-        options = RunOptions(num_threads=params["num_threads"], progress=params["progress"] or Silent())
+        options = RunOptions(num_threads=params["num_threads"], progress=params["progress"] or Logged())
         clock = Clock()
         options.progress.step("reading")
         with clock("reading"):

@@ -99,6 +99,11 @@ def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
         Plan.from_json(plan.to_json() | {"agreement": plan.to_json()["agreement"][:1]})
 
 
+def test_what_all_hold_is_sketched_where_nobody_measures_pairs() -> None:
+    plan = plan_of(encoder="count-sketch", local_models=False)
+    assert {plan.schema.names[a] for group in plan.groups for a in group.attributes} == set(SCHEMA.names)
+
+
 def test_plans_without_shared_columns_say_nothing_of_them() -> None:
     schema = Schema.of(OWN)
     assert "agreement" not in plan_of(schema).to_json()

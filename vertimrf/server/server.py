@@ -298,7 +298,7 @@ def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
     inside: list[Combination] = []
     across: list[Combination] = []
     for combination in schema.combinations:
-        (inside if len({schema.party_of(place) for place, _ in combination}) == 1 else across).append(combination)
+        (inside if schema.held_together(place for place, _ in combination) else across).append(combination)
     return inside, across
 
 

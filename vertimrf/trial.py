@@ -28,7 +28,7 @@ from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import COMMAS, CsvFormat, read_arrow
 from .tables.infer import drafted
-from .tables.table import Table, check_same_records, encode_table
+from .tables.table import Table, encode_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +96,7 @@ def open_tables(
         csv: how CSV files among the sources are written.
 
     Returns:
-        The schema with its parties, and one encoded table per party, all with the same record ids.
+        The schema with its parties, and one encoded table per party; their records may differ.
 
     Raises:
         TableError: a source that cannot be read, or ids that do not fit.
@@ -129,7 +129,6 @@ def open_tables(
         encode_table(table, id, schema.part(party), name)
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
-    check_same_records(parts, names)
     return schema, parts
 
 
@@ -146,6 +145,7 @@ class Planning(TypedDict, total=False):
     shares: Shares | None
     local_models: bool
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None
+    population: str
 
 
 def synthesize(
@@ -174,7 +174,7 @@ def synthesize(
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
         csv: how CSV files among the tables are written.
-        planning: delta, rounds, message_bytes and so on, for :func:`vertimrf.make_plan`.
+        planning: delta, rounds, population, message_bytes and so on, for :func:`vertimrf.make_plan`.
 
     Raises:
         VertiMRFError: one sentence on what is wrong with the input and how to mend it.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["DELTA_HELP", "MESSAGE_BYTES", "MOST_DELTA", "TAU", "UNCOUNTED_DELTA", "default_delta"]
+__all__ = [
+    "DELTA_HELP", "HELD_BY", "INNER", "MESSAGE_BYTES", "MOST_DELTA", "OUTER", "POPULATIONS", "TAU", "UNCOUNTED_DELTA",
+    "default_delta",
+]  # fmt: skip
 
 # Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
 TAU = 500_000
@@ -24,3 +27,9 @@ def default_delta(expected_records: int) -> float:
     times that. The habit of 1 / n would allow one person in every run; 1 / n^2 allows at most one run in n.
     """
     return min(1 / expected_records**2, MOST_DEFAULT_DELTA)
+
+# Whom a synthetic table is of, where parties hold different people: those that all hold, or everybody that any holds.
+INNER, OUTER = "inner", "outer"
+POPULATIONS = (INNER, OUTER)
+# The column that then says who holds somebody.
+HELD_BY = "held_by"

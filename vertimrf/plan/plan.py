@@ -22,7 +22,7 @@ from ..privacy.events import Event, GaussianEvent, under_replacement
 from ..privacy.ledger import Ledger, LedgerEntry, pure_epsilon
 from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
 from ..sketches.parameters import CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
-from .defaults import MESSAGE_BYTES, MOST_DELTA
+from .defaults import HELD_BY, INNER, MESSAGE_BYTES, MOST_DELTA, OUTER, POPULATIONS
 from .schedule import Group, Schedule
 from .schema import Schema
 from .workload import Workload
@@ -118,6 +118,8 @@ class Plan:
         public_keys: everyone's, for which and with which messages are sealed. Without them a plan can be priced, and run in
             one process; no message file can be written or read.
         workload: marginals that somebody cares about, which structure search goes by.
+        population: whom the result is of, where parties hold different people: "inner", those that all parties hold; or "outer",
+            everybody that any party holds.
     """
 
     schema: Schema
@@ -134,9 +136,11 @@ class Plan:
     prior: tuple[LedgerEntry, ...] = field(default=())
     public_keys: PublicKeys | None = None
     workload: Workload = field(default_factory=Workload)
+    population: str = INNER
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
+        self._check_population()
         if self.tau < 2 or self.expected_records < 1:
             raise PlanError(
                 f"A plan needs tau of at least 2 and at least 1 expected record, not {self.tau} and {self.expected_records}."
@@ -148,6 +152,17 @@ class Plan:
             self.sketch.check(sizes)
         if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
             raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
+
+    def _check_population(self) -> None:
+        if self.population not in POPULATIONS:
+            raise PlanError(f"A plan's population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+        if self.population == OUTER and (self.sketch is None or not self.sketch.tells_matches):
+            raise PlanError(
+                "The outer population needs sketches that tell whom parties have in common: several parties, and scheduled pairs or "
+                "count sketches; or leave the population at inner."
+            )
+        if self.population == OUTER and HELD_BY in self.schema.names:
+            raise PlanError(f"Of the outer population a column {HELD_BY!r} says who holds somebody: rename the attribute.")
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -253,6 +268,7 @@ class Plan:
             "prior": [entry.to_json() for entry in self.prior],
             "public_keys": None if self.public_keys is None else self.public_keys.to_json(),
             **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
+            **({"population": self.population} if self.population != INNER else {}),
         }
 
     @classmethod
@@ -281,6 +297,7 @@ class Plan:
                 prior=tuple(LedgerEntry.from_json(entry) for entry in data["prior"]),
                 public_keys=None if data["public_keys"] is None else PublicKeys.from_json(data["public_keys"]),
                 workload=Workload.from_json(data.get("workload", []), schema),
+                population=str(data.get("population", INNER)),
             )
         except VertiMRFError:
             raise
@@ -346,6 +363,8 @@ class Plan:
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
+        if self.population == OUTER:
+            lines.append("  population: everybody that any party holds; what nobody holds of a person is null.")
         return "\n".join(lines)
 
     def message_size(self, party: int) -> int:

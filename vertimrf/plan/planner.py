@@ -26,7 +26,7 @@ from ..sketches.parameters import (
     SharedKeyPlan,
     SketchPlan,
 )
-from .defaults import MESSAGE_BYTES, TAU, default_delta
+from .defaults import INNER, MESSAGE_BYTES, TAU, default_delta
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
@@ -249,6 +249,7 @@ def make_plan(
     prior: Sequence[LedgerEntry] = (),
     public_keys: PublicKeys | None = None,
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
+    population: str = INNER,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
@@ -274,6 +275,8 @@ def make_plan(
         public_keys: of everyone who takes part; needed wherever messages are files.
         workload: marginals that somebody cares about, each a list of attribute names, all alike or with a weight each: the
             graphs' cliques, and what parties measure of their own attributes, go to them first. None has all alike.
+        population: whom the result is of, where parties turn out to hold different people: "inner", those that all parties hold;
+            or "outer", everybody that any party holds.
 
     Raises:
         PlanError: parameters out of range.
@@ -336,6 +339,7 @@ def make_plan(
             prior=tuple(prior),
             public_keys=public_keys,
             workload=wanted,
+            population=population,
         )
 
     _, most, at = plan_at(1.0).accounted()

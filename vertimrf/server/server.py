@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError
+from ..errors import MessageError, PlanError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..model.fit import fit
@@ -18,23 +18,21 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
 from ..options import RunOptions
+from ..plan.defaults import INNER
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from .cross_party import Match, cross_party_marginals, reduced_marginals, scheduled_marginals
-from .global_graph import combine_graphs
+from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
+from .global_graph import GlobalGraph, combine_graphs
+from .population import Overlap, estimate_total, find_overlap, holdings, same_people, same_sizes
+from .presence import as_of_one_population, fit_presence, graph_of, held_by_all
 from .second_round import plan_second_round
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["FirstRound", "Result", "Server"]
-
-# Parties whose records match to less than this part, by so many standard errors, are told.
-MOSTLY = 0.95
-MISMATCH_ERRORS = 6.0
-
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -43,12 +41,15 @@ class Result:
     Attributes:
         plan: the plan it followed.
         codes: synthetic rows [shape=(attributes, rows), uint16].
-        model: the global Markov random field.
+        model: the global Markov random field; where ``holders`` are told, with who holds somebody as one more attribute, the last.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
         seed: of the sampling; None means fresh entropy.
+        overlap: how the parties' people overlap; None where all hold the same.
+        holders: in a result of all people that any party holds, the sets of parties that hold somebody, by name.
+        held: which of them each row's is, by number [shape=(rows,), uint16]; None where all parties hold all rows.
     """
 
     plan: Plan
@@ -59,13 +60,17 @@ class Result:
     seconds: dict[str, float]
     warnings: tuple[str, ...]
     seed: int | None
+    overlap: Overlap | None = None
+    holders: tuple[tuple[str, ...], ...] = ()
+    held: npt.NDArray[np.uint16] | None = None
 
     @property
     def table(self) -> pa.Table:
-        """The synthetic rows in the schema's original values."""
-        from .rows import decode
+        """The synthetic rows in the schema's original values; null where no party holds one, and then with who does."""
+        from .rows import decode, with_holders
 
-        return decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
+        table = decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
+        return table if self.held is None else with_holders(table, self.plan.schema, self.holders, self.held)
 
     def to_json(self) -> dict[str, Any]:
         """Privacy spent, timings and model size, JSON-able."""
@@ -82,6 +87,7 @@ class Result:
             "junction_tree_cells": int(self.model.tree.cells),
             "cross_party_marginals": [[names[a] for a in attributes] for attributes in self.crossing],
             "warnings": list(self.warnings),
+            **({} if self.overlap is None else {"population": self.plan.population, "overlap": self.overlap.to_json()}),
         }
 
 
@@ -95,9 +101,10 @@ class FirstRound:
         local: the parties' own marginals.
         crossing: measurements that span parties.
         initial: the model of the local marginals alone.
-        total: estimated record count.
+        total: estimated record count; of the people that all parties hold, where they hold different ones.
         warnings: sentences about parties whose records do not match.
         seconds: wall time per phase.
+        overlap: how the parties' people overlap; None where all hold the same.
     """
 
     plan_digest: bytes
@@ -108,6 +115,7 @@ class FirstRound:
     total: float
     warnings: tuple[str, ...]
     seconds: dict[str, float]
+    overlap: Overlap | None = None
 
 
 class Server:
@@ -129,25 +137,60 @@ class Server:
             messages: one per party, in any order, validated on loading.
 
         Raises:
-            MessageError: a party's message is missing, doubled, or of another plan; or most of two parties' records do not
-                match.
+            MessageError: a party's message is missing, doubled, or of another plan; or two parties have nobody in common, as far
+                as can be told; or they hold different people, and nothing tells how many they have in common.
+            PlanError: consistency or reduction is asked for where parties hold different people.
         """
         plan = self._plan
         ordered = self._in_order(messages)
         clock = Clock()
         with threads(self._options.num_threads):
-            self._options.progress.step("initial model")
             with clock("InitMRF"):
-                local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
+                local = tuple(measurement(plan, message, m) for message in ordered for m in message.marginals)
+                held = holdings(plan, ordered)
                 total = estimate_total(plan, ordered)
-                initial = fit(plan.schema.sizes, local, total, progress=fitting(self._options.progress))
-            self._options.progress.step("cross-party marginals")
-            with clock("CarEst"):
-                crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
-                warnings = check_matches(plan.party_names, crossing.matches, total)
+            if same_sizes(held):
+                initial = self._initial(local, total, clock)
+                self._options.progress.step("cross-party marginals")
+                with clock("CarEst"):
+                    crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
+                if same_people(held, crossing.matches):
+                    found = crossing.measurements
+                    return FirstRound(plan.digest(), tuple(ordered), local, found, initial, total, (), clock.seconds)
+            return self._of_different_people(ordered, local, held, clock)
+
+    def _initial(self, local: Sequence[Measurement], total: float, clock: Clock) -> MarkovRandomField:
+        self._options.progress.step("initial model")
+        with clock("InitMRF"):
+            return fit(self._plan.schema.sizes, local, total, progress=fitting(self._options.progress))
+
+    def _of_different_people(
+        self, messages: Sequence[Message], local: tuple[Measurement, ...], held: tuple[Holding, ...], clock: Clock
+    ) -> FirstRound:
+        """What messages tell of parties that hold different people."""
+        plan, options = self._plan, self._options
+        if plan.sketch is None or not plan.sketch.tells_matches:
+            counts = ", ".join(f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, held, strict=True))
+            raise MessageError(
+                f"The parties hold different numbers of records ({counts}), and this plan has nothing that tells how many they "
+                "have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
+            )
+        if options.consistency or options.reduction != "fit":
+            raise PlanError("Consistency and reduction are for parties that hold the same people; these hold different ones.")
+        # Every party's marginals as if it had as many people as all have on average: what it says of a part of them stays.
+        total = float(np.mean([own.records for own in held]))
+        owners = [plan.schema.party_of(m.attributes[0]) for m in local]
+        scales = [total / held[party].records for party in owners]
+        alike = [replace(m, counts=m.counts * s, sigma=m.sigma * s) for m, s in zip(local, scales, strict=True)]
+        initial = self._initial(alike, total, clock)
+        options.progress.step("cross-party marginals")
+        with clock("CarEst"):
+            crossing = cross_party_marginals(plan, messages, initial, total, options, held)
+        overlap = find_overlap(plan.party_names, held, crossing.matches)
         return FirstRound(
-            plan.digest(), tuple(ordered), tuple(local), crossing.measurements, initial, total, warnings, clock.seconds
-        )
+            plan.digest(), tuple(messages), local, crossing.measurements, initial, overlap.inner,
+            (overlap.sentence(plan.population),), clock.seconds, overlap,
+        )  # fmt: skip
 
     def follow_up(self, first: FirstRound) -> FollowUp:
         """The second round's schedule: see :func:`vertimrf.server.second_round.plan_second_round`.
@@ -161,7 +204,10 @@ class Server:
         """
         self._check(first)
         with threads(self._options.num_threads):
-            return plan_second_round(self._plan, first.local, first.crossing, first.initial, first.total)
+            measured = [first.local, first.crossing]
+            if first.overlap is not None:
+                measured = [as_of_one_population(self._plan.schema, own, first.overlap) for own in measured]
+            return plan_second_round(self._plan, measured[0], measured[1], first.initial, first.total)
 
     def run(self, first: FirstRound, follow_up: FollowUp | None = None, answers: Sequence[Answer] = ()) -> Result:
         """GraphCom, OptMRF and sampling.
@@ -195,8 +241,10 @@ class Server:
                 tables = [reply.sketches for reply in replies]
                 crossing += scheduled_marginals(
                     plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, first.initial,
-                    first.total, options,
+                    first.total, options, None if first.overlap is None else first.overlap.held,
                 )  # fmt: skip
+        if first.overlap is not None:
+            return self._run_of_different_people(first, crossing, first.overlap, replies, clock)
         options.progress.step("global graph")
         with clock("GraphCom"):
             graph = combine_graphs(plan, first.local, crossing, first.total, options.progress)
@@ -210,18 +258,40 @@ class Server:
                 told = fitting(options.progress)
                 fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, progress=told)
 
+        return self._result(first, fitted, graph, replies, clock)
+
+    def _run_of_different_people(
+        self, first: FirstRound, crossing: Sequence[Measurement], overlap: Overlap, replies: Sequence[Answer], clock: Clock
+    ) -> Result:
+        """GraphCom, OptMRF and sampling of the population that the plan asks for."""
+        plan, options = self._plan, self._options
+        options.progress.step("global graph")
+        with clock("GraphCom"):
+            graph = graph_of(plan, first.local, crossing, overlap, options)
+        options.progress.step("global model")
+        with clock("OptMRF"):
+            fitted = fit_presence(plan, first.local, crossing, first.initial, overlap, graph, options)
+        if plan.population == INNER:
+            return self._result(first, held_by_all(fitted, overlap), graph, replies, clock)
+        result = self._result(first, fitted, graph, replies, clock)
+        holders = tuple(tuple(plan.party_names[p] for p in pattern) for pattern in overlap.patterns)
+        return replace(result, codes=np.ascontiguousarray(result.codes[:-1]), holders=holders, held=result.codes[-1])
+
+    def _result(
+        self, first: FirstRound, fitted: MarkovRandomField, graph: GlobalGraph, replies: Sequence[Answer], clock: Clock
+    ) -> Result:
+        """Rows of a model, and what else a run yields."""
+        plan, options = self._plan, self._options
         options.progress.step("sampling")
         with clock("sampling"):
-            rows = max(round(first.total), 1) if options.rows is None else options.rows
+            rows = max(round(fitted.total), 1) if options.rows is None else options.rows
             codes = sample(fitted, rows, np.random.default_rng(options.seed), progress=options.progress.advance)
-
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
         attributes = tuple(m.attributes for m in graph.kept)
-        return Result(
-            plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *graph.warnings), options.seed
-        )
+        warnings = (*first.warnings, *graph.warnings)
+        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, warnings, options.seed, first.overlap)
 
     def _check(self, first: FirstRound) -> None:
         if first.plan_digest != self._plan.digest():
@@ -261,43 +331,3 @@ def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measur
     """A party's own marginal as the model is fitted to it."""
     names = " × ".join(plan.schema.names[a] for a in marginal.attributes)
     return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
-
-
-def check_matches(names: Sequence[str], matches: Sequence[Match], total: float) -> tuple[str, ...]:
-    """Warn of parties whose records match only in part.
-
-    Args:
-        names: the parties.
-        matches: how many records two parties have in common.
-        total: record count.
-
-    Raises:
-        MessageError: fewer than half match.
-    """
-    warnings = []
-    for match in matches:
-        if match.records + MISMATCH_ERRORS * match.error > MOSTLY * total:
-            continue
-        between = " and ".join(names[p] for p in match.parties)
-        found = f"Sketches match {max(match.records, 0):,.0f} of {total:,.0f} records between {between}"
-        if match.records < 0.5 * total:
-            raise MessageError(
-                f"{found}: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
-                "record ids are written differently or are of other people."
-            )
-        warnings.append(f"{found}: the rest have no counterpart; all parties should hold the same ids, written the same way.")
-    return tuple(warnings)
-
-
-def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
-    """The record count, from the noisy count and the sums of all local marginals, weighted by their variances; at least 1."""
-    weights = []
-    values = []
-    for message in messages:
-        if message.count is not None:
-            weights.append(plan.count_sigma**-2)
-            values.append(float(message.count))
-        for marginal in message.marginals:
-            weights.append(1.0 / (marginal.error**2 * marginal.counts.size))
-            values.append(float(marginal.counts.sum()) / marginal.units)
-    return max(float(np.average(values, weights=weights)), 1.0)

@@ -44,6 +44,7 @@ class CrossPartyRelease(ABC):
 
     Attributes:
         encoder: the name by which users ask for this kind.
+        tells_matches: whether the server learns how many records two parties have in common.
         publishes_rows: whether the exact number of records is released; neighbours then differ by replacing one.
         claimed_share: part of (epsilon, delta) that is a mere claim for this release; what else is released is held to the rest.
         reasons: why a run with it is not private, whatever the ledger's target says.
@@ -52,6 +53,7 @@ class CrossPartyRelease(ABC):
     """
 
     encoder: ClassVar[str]
+    tells_matches: ClassVar[bool] = False
     publishes_rows: ClassVar[bool] = False
     claimed_share: ClassVar[float] = 0.0
     reasons: ClassVar[tuple[str, ...]] = ()
@@ -134,6 +136,7 @@ class SketchPlan(CrossPartyRelease):
     pairs: tuple[ScheduledPair, ...]
     second_keys: int = 0
     encoder = "scheduled-pairs"
+    tells_matches = True
     bits = 4
 
     def __post_init__(self) -> None:
@@ -228,6 +231,7 @@ class CountSketchPlan(CrossPartyRelease):
     bits: int
     sizes: tuple[int, ...]
     encoder = "count-sketch"
+    tells_matches = True
     floor = 0
 
     def __post_init__(self) -> None:

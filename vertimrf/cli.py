@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from .errors import PlanError, VertiMRFError
-from .plan.defaults import DELTA_HELP, MESSAGE_BYTES, TAU
+from .plan.defaults import DELTA_HELP, INNER, MESSAGE_BYTES, POPULATIONS, TAU
 from .progress import for_terminal
 
 __all__ = ["main"]
 
 ENCODERS = "scheduled-pairs; count-sketch (smaller messages); grr (baseline, replace one record); published (not private)."
 EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
+POPULATION = "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
 ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
@@ -175,6 +176,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
 @click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
@@ -197,6 +199,7 @@ def synthesize(
     rounds: int,
     message_mb: float,
     workload: Sequence[str],
+    population: str,
     threads: int | None,
     out: str,
     model_file: str | None,
@@ -211,8 +214,11 @@ def synthesize(
     check_output(out)
     domains = _load_schema(schema)
     if len(tables) == 1 and split is None and (domains is None or len(domains.parties) == 1):
-        if encoder != "scheduled-pairs" or rounds != 1:
-            raise PlanError("One holder has no sketches: leave --encoder and --rounds out, or deal its columns with --split.")
+        if encoder != "scheduled-pairs" or rounds != 1 or population != INNER:
+            raise PlanError(
+                "One holder has no sketches and all the people: leave --encoder, --rounds and --population out, or deal its "
+                "columns with --split."
+            )
         from .synthesizer import Synthesizer
 
         _compile_kernels("party", "server")
@@ -248,6 +254,7 @@ def synthesize(
         rounds=rounds,
         message_bytes=_message_bytes(message_mb),
         workload=_workload(workload),
+        population=population,
     )
     for warning in trial.result.warnings:
         click.echo(f"Warning: {warning}", err=True)
@@ -255,7 +262,7 @@ def synthesize(
     if model_file is not None:
         from .named_model import Model
 
-        Model(trial.result.plan.schema, trial.model, trial.ledger).save(model_file)
+        Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.holders).save(model_file)
     _write_json(json_file, trial.to_json())
     if json_file != "-":
         click.echo(trial.ledger.table())
@@ -396,6 +403,7 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 @click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
@@ -411,6 +419,7 @@ def plan(
     encoder: str,
     claim_as_published: bool,
     workload: Sequence[str],
+    population: str,
     errors: bool,
     out: str,
 ) -> None:
@@ -441,6 +450,7 @@ def plan(
         claim_as_published=claim_as_published,
         public_keys=keys,
         workload=_workload(workload),
+        population=population,
     )
     made.save(out)
     click.echo(made.summary())
@@ -943,7 +953,7 @@ def server(
     if model_file is not None:
         from .named_model import Model
 
-        Model(agreed.schema, result.model, result.ledger).save(model_file)
+        Model(agreed.schema, result.model, result.ledger, result.holders).save(model_file)
     _write_json(json_file, result.to_json())
     if json_file != "-":
         click.echo(result.ledger.table())

@@ -158,8 +158,8 @@ class Plan:
             raise PlanError(f"A plan's population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
         if self.population == OUTER and (self.sketch is None or not self.sketch.tells_matches):
             raise PlanError(
-                "The outer population needs sketches that tell whom parties have in common: several parties, and scheduled pairs or "
-                "count sketches; or leave the population at inner."
+                "The outer population needs sketches that tell how many people parties have in common: several parties, and "
+                "scheduled pairs or count sketches; or leave the population at inner."
             )
         if self.population == OUTER and HELD_BY in self.schema.names:
             raise PlanError(f"Of the outer population a column {HELD_BY!r} says who holds somebody: rename the attribute.")

@@ -236,8 +236,8 @@ def _counted_marginals(
         cells = estimate_cells(sketch, counted, total)
         matches = _counted_matches(plan, sketch, cells, total)
     else:
-        records = np.array([own.records for own in held])
-        cells, shared = estimate_overlapping(sketch, counted, parties, records, np.array([own.error for own in held]))
+        own, errors = (np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True))
+        cells, shared = estimate_overlapping(sketch, counted, parties, own, errors)
         matches = tuple(
             Match(pair, float(shared.records[pair]), float(shared.errors[pair]))
             for pair in itertools.combinations(range(len(held)), 2)

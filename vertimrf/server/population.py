@@ -94,15 +94,15 @@ class Overlap:
         """What people should know."""
         own = ", ".join(f"{name} {h.records:,.0f}" for name, h in zip(self.names, self.held, strict=True))
         shared = "; ".join(
-            f"{max(m.records, 0):,.0f} ± {m.error:,.0f} are at {' and '.join(self.names[p] for p in m.parties)}" for m in self.common
+            f"{m.records:,.0f} ± {m.error:,.0f} are at {' and '.join(self.names[p] for p in m.parties)}" for m in self.common
         )
         rows = {
             "inner": f"the {self.inner:,.0f} that all parties hold",
             "outer": f"all {self.outer:,.0f}, null where no party holds a value",
         }[population]
         return (
-            f"The parties hold different people ({own}): sketches tell that {shared}. The rows are of {rows}. If it should be the "
-            "same people everywhere, compare how ids are written (`vertimrf align`)."
+            f"The parties hold different people ({own}): sketches tell that {shared}. The rows are of {rows}. If they should be "
+            "the same people, compare how ids are written (`vertimrf align`)."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -190,9 +190,9 @@ def find_overlap(names: Sequence[str], held: Sequence[Holding], matches: Sequenc
     """
     for match in matches:
         if match.records <= ERRORS * match.error:
-            one, other = (f"{names[p]} ({held[p].records:,.0f} records)" for p in match.parties)
+            between = " and ".join(f"{names[p]} ({held[p].records:,.0f} records)" for p in match.parties)
             raise MessageError(
-                f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {one} and {other}, which cannot be told "
+                f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which cannot be told "
                 "from none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
                 "record ids are written differently (`vertimrf align`) or are of other people."
             )
@@ -202,11 +202,10 @@ def find_overlap(names: Sequence[str], held: Sequence[Holding], matches: Sequenc
     # Whom a party would have alone, where that is nobody within the noise.
     lacking = np.zeros(common.shape, bool)
     for match in matches:
-        i, j = match.parties
-        common[i, j] = common[j, i] = min(match.records, common[i, j])
-        errors[i, j] = match.error
-        for party, other in ((i, j), (j, i)):
-            lacking[party, other] = not _lacks_none(held[party], match)
+        one, other = match.parties
+        common[one, other] = common[other, one] = min(match.records, common[one, other])
+        errors[one, other] = match.error
+        lacking[one, other], lacking[other, one] = (not _lacks_none(held[party], match) for party in match.parties)
     patterns = tuple(
         own
         for size in range(1, len(held) + 1)
@@ -250,7 +249,7 @@ def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: F
     # A party's share is what it holds of the others' records.
     share = np.clip((common * off).sum(axis=1) / np.maximum(records.sum() - records, 1), 1e-3, 1 - 1e-3)
     population = float((common * off).sum() / (np.outer(share, share) * off).sum())
-    counts = population * np.where(at, share, 1 - share).prod(axis=1)
+    counts: Floats = population * np.where(at, share, 1 - share).prod(axis=1)
     for _ in range(ROUNDS):
         before = counts.copy()
         for p, q in itertools.combinations(range(parties), 2):

@@ -41,7 +41,7 @@ class Result:
     Attributes:
         plan: the plan it followed.
         codes: synthetic rows [shape=(attributes, rows), uint16].
-        model: the global Markov random field; where ``holders`` are told, with who holds somebody as one more attribute, the last.
+        model: the global Markov random field; where ``holders`` are told, who holds somebody is one more attribute, the last.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to.
         seconds: wall time per phase.
@@ -83,7 +83,7 @@ class Result:
             "ledger": self.ledger.to_json()["entries"],
             "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
             "rows": int(self.codes.shape[1]),
-            "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
+            "cliques": [[names[i] for i in clique if i < len(names)] for clique in self.model.tree.cliques],
             "junction_tree_cells": int(self.model.tree.cells),
             "cross_party_marginals": [[names[a] for a in attributes] for attributes in self.crossing],
             "warnings": list(self.warnings),
@@ -204,10 +204,11 @@ class Server:
         """
         self._check(first)
         with threads(self._options.num_threads):
-            measured = [first.local, first.crossing]
+            local, crossing = first.local, first.crossing
             if first.overlap is not None:
-                measured = [as_of_one_population(self._plan.schema, own, first.overlap) for own in measured]
-            return plan_second_round(self._plan, measured[0], measured[1], first.initial, first.total)
+                schema, overlap = self._plan.schema, first.overlap
+                local, crossing = (tuple(as_of_one_population(schema, own, overlap)) for own in (local, crossing))
+            return plan_second_round(self._plan, local, crossing, first.initial, first.total)
 
     def run(self, first: FirstRound, follow_up: FollowUp | None = None, answers: Sequence[Answer] = ()) -> Result:
         """GraphCom, OptMRF and sampling.

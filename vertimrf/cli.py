@@ -278,6 +278,7 @@ def synthesize(
 @click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
 @click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
+@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all real tables have, or any.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
 @_reads_tables
@@ -291,6 +292,7 @@ def evaluate(
     marginals: int,
     seed: int,
     party: str | None,
+    population: str,
     json_file: str | None,
     more: Sequence[str],
 ) -> None:
@@ -313,6 +315,7 @@ def evaluate(
         seed=seed,
         party=party,
         csv=csv,
+        population=population,
     )
     _write_json(json_file, outcome)
     if json_file != "-":
@@ -322,6 +325,9 @@ def evaluate(
 
 
 def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
+    if "tables" in outcome["records"]:
+        counts = ", ".join(f"{count:,}" for count in outcome["records"]["tables"])
+        click.echo(f"The real tables have {counts} records; {outcome['records']['real']:,} are compared.")
     for way, distance in outcome["tvd"].items():
         across = outcome.get("tvd_across_parties", {}).get(way)
         click.echo(

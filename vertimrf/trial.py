@@ -28,7 +28,7 @@ from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import COMMAS, CsvFormat, read_arrow
 from .tables.infer import drafted
-from .tables.table import Table, encode_table
+from .tables.table import Table, check_common_records, encode_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,6 +129,7 @@ def open_tables(
         encode_table(table, id, schema.part(party), name)
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
+    check_common_records(parts, names)
     return schema, parts
 
 

@@ -262,7 +262,7 @@ def synthesize(
     if model_file is not None:
         from .named_model import Model
 
-        Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.holders).save(model_file)
+        Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.others).save(model_file)
     _write_json(json_file, trial.to_json())
     if json_file != "-":
         click.echo(trial.ledger.table())
@@ -959,7 +959,7 @@ def server(
     if model_file is not None:
         from .named_model import Model
 
-        Model(agreed.schema, result.model, result.ledger, result.holders).save(model_file)
+        Model(agreed.schema, result.model, result.ledger, result.others).save(model_file)
     _write_json(json_file, result.to_json())
     if json_file != "-":
         click.echo(result.ledger.table())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from .model.sample import sample
 from .plan.defaults import HELD_BY
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
+from .server.parts import PartModel, sample_parts
 from .server.rows import decode, with_holders
 from .tables.table import encode_columns
 
@@ -34,10 +36,10 @@ class Model:
 
     Attributes:
         schema: the domains.
-        field: the Markov random field, attributes by their position in the schema; last, with ``holders``, who holds somebody.
+        field: the Markov random field, attributes by their position in the schema.
         ledger: every event, and the composed (epsilon, delta).
-        holders: of a model of people that not every party holds, the sets of parties that hold somebody, by name. Rows then have
-            a last column "held_by", and nulls where no party holds a value.
+        others: where it is a model of everybody that any party holds, models of those that not all hold. Rows then have a last
+            column "held_by", and nulls where no party holds a value.
 
     Example:
         >>> model = Model.load("clinic.model")                                              # doctest: +SKIP
@@ -48,18 +50,17 @@ class Model:
     schema: Schema
     field: MarkovRandomField
     ledger: Ledger
-    holders: tuple[tuple[str, ...], ...] = ()
+    others: tuple[PartModel, ...] = ()
 
     def __post_init__(self) -> None:
-        beside = (len(self.holders),) if self.holders else ()
-        if self.field.sizes != (*self.schema.sizes, *beside):
+        if any(part.field.sizes != self.schema.sizes for part in self._parts):
             raise SchemaError("The model and its schema differ in their domains.")
-        if not {party for own in self.holders for party in own} <= {name for name, _ in self.schema.parties}:
+        if not {party for part in self.others for party in part.parties} <= {name for name, _ in self.schema.parties}:
             raise SchemaError("The model and its schema differ in their parties.")
 
     def __repr__(self) -> str:
         return (
-            f"<Model of {len(self.schema.attributes)} attributes, {self.field.total:,.0f} records; "
+            f"<Model of {len(self.schema.attributes)} attributes, {self._total:,.0f} records; "
             f"epsilon {self.ledger.epsilon:.4g}{'' if self.ledger.private else ', NOT PRIVATE'}>"
         )
 
@@ -80,18 +81,23 @@ class Model:
             NoMassError: the model has no records that fulfil the condition.
         """
         rng = np.random.default_rng(seed)
-        kept = self._condition(given or {})
+        conditions = dict(given or {})
+        parts = self._held_by(conditions.pop(HELD_BY)) if self.others and HELD_BY in conditions else self._parts
+        kept = {self.schema.index(name): self._codes(name, value) for name, value in conditions.items()}
         try:
-            wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
-            codes = sample(self.field, wanted, rng, kept)
+            if self.others:
+                codes, held = sample_parts(self.schema, parts, rows, rng, kept)
+            else:
+                wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
+                codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
             asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
             raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
-        table = decode(codes[: len(self.schema.attributes)], self.schema.attributes, rng)
-        return with_holders(table, self.schema, self.holders, codes[-1]) if self.holders else table
+        table = decode(codes, self.schema.attributes, rng)
+        return with_holders(table, self.schema, [part.parties for part in parts], held) if self.others else table
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
-        """Expected counts of the values of some columns, among those of whom all of them are held.
+        """Expected counts of the values of some columns, among the people of whom all of them are held.
 
         Args:
             columns: distinct column names, or one.
@@ -105,49 +111,52 @@ class Model:
         """
         names = [columns] if isinstance(columns, str) else list(columns)
         wanted = [self.schema.index(name) for name in names]
-        if not self.holders:
-            return self.field.marginal(wanted)
-        table = self.field.marginal([*wanted, len(self.schema.attributes)])
-        counts: npt.NDArray[np.float64] = table[..., self._holding(wanted)].sum(axis=-1)
-        return counts
+        return functools.reduce(
+            np.add, (part.field.marginal(wanted) for part in self._parts if part.holds(self.schema, wanted))
+        )
 
     def summary(self) -> str:
         """Attributes, what depends on what, size and standing, for people."""
         names = self.schema.names
         size = self.field.summarize()
         lines = [
-            f"{len(names)} attributes, {self.field.total:,.0f} records; {size.cliques} cliques of up to {size.treewidth + 1} "
+            f"{len(names)} attributes, {self._total:,.0f} records; {size.cliques} cliques of up to {size.treewidth + 1} "
             f"attributes, {size.cells:,} cells."
         ]
-        lines += [f"  {', '.join(clique)}" for clique in self._cliques()]
-        if self.holders:
-            counts = self.field.marginal([len(names)])
-            own = ", ".join(f"{'+'.join(who)} {count:,.0f}" for who, count in zip(self.holders, counts, strict=True))
-            lines.append(f"Not every party holds everybody; held by: {own}.")
+        lines += [f"  {', '.join(names[a] for a in clique)}" for clique in self.field.tree.cliques]
+        if self.others:
+            held = ", ".join(f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts)
+            lines.append(f"Not every party holds everybody: {held}. The cliques are those of the last.")
         return "\n".join([*lines, str(self.ledger.standing)])
 
     def to_json(self) -> dict[str, Any]:
         """Privacy spent and model size, JSON-able."""
+        names = self.schema.names
         return {
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
             "private": self.ledger.private,
             "standing": self.ledger.standing.to_json(),
             "ledger": self.ledger.to_json()["entries"],
-            "cliques": self._cliques(),
+            "cliques": [[names[i] for i in clique] for clique in self.field.tree.cliques],
             "junction_tree_cells": int(self.field.tree.cells),
         }
 
     def save(self, path: str | Path) -> None:
         """Write the model with its schema and ledger (versioned, checksummed, no pickle)."""
         field, arrays = self.field.parts()
-        header = {
+        header: dict[str, Any] = {
             "standing": self.ledger.standing.to_json(),
             "schema": self.schema.to_json(),
             "ledger": self.ledger.to_json(),
             "field": field,
-            **({"holders": self.holders} if self.holders else {}),
         }
+        if self.others:
+            header["others"] = []
+            for i, part in enumerate(self.others):
+                field, more = part.field.parts()
+                header["others"].append({"parties": part.parties, "field": field})
+                arrays |= {f"part{i}.{name}": array for name, array in more.items()}
         container.write(path, container.pack(KIND, header, arrays))
 
     @classmethod
@@ -160,43 +169,33 @@ class Model:
         header, arrays = container.unpack(container.read(path), KIND, str(path))
         try:
             field = MarkovRandomField.of_parts(header["field"], arrays)
-            holders = tuple(tuple(str(party) for party in own) for own in header.get("holders", ()))
-            return cls(Schema.from_json(header["schema"]), field, Ledger.from_json(header["ledger"]), holders)
+            others = []
+            for i, part in enumerate(header.get("others", [])):
+                mark = f"part{i}."
+                own = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
+                parties = tuple(str(party) for party in part["parties"])
+                others.append(PartModel(parties, MarkovRandomField.of_parts(part["field"], own)))
+            return cls(Schema.from_json(header["schema"]), field, Ledger.from_json(header["ledger"]), tuple(others))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             detail = str(error).rstrip(".") if isinstance(error, VertiMRFError) else error
             raise MessageError(f"{path} is malformed ({detail}).") from None
 
-    def _cliques(self) -> list[list[str]]:
-        """Columns of every clique."""
-        names = (*self.schema.names, HELD_BY)
-        return [[names[i] for i in clique] for clique in self.field.tree.cliques]
+    @property
+    def _parts(self) -> tuple[PartModel, ...]:
+        """Models of all people, those that all parties hold last."""
+        return (*self.others, PartModel(tuple(name for name, _ in self.schema.parties), self.field))
 
-    def _holding(self, attributes: Iterable[int]) -> npt.NDArray[np.intp]:
-        """The sets of parties that hold all of some attributes, by number."""
-        needed = {self.schema.parties[self.schema.party_of(a)][0] for a in attributes}
-        return np.flatnonzero([needed <= set(own) for own in self.holders])
+    @property
+    def _total(self) -> float:
+        return sum(part.field.total for part in self._parts)
 
-    def _condition(self, given: Mapping[str, Any]) -> dict[int, npt.NDArray[Any]]:
-        """Codes that attributes may have under a condition: a value that is given is held."""
-        kept: dict[int, npt.NDArray[Any]] = {
-            self.schema.index(name): self._codes(name, value)
-            for name, value in given.items()
-            if not (self.holders and name == HELD_BY)
-        }
-        if not self.holders:
-            return kept
-        holding = self._holding(kept)
-        if HELD_BY in given:
-            named = {"+".join(own): i for i, own in enumerate(self.holders)}
-            asked = [given[HELD_BY]] if isinstance(given[HELD_BY], str) else list(given[HELD_BY])
-            if unknown := [value for value in asked if value not in named]:
-                raise SchemaError(f"{HELD_BY} is {', '.join(named)}, not {unknown[0]!r}.")
-            holding = np.intersect1d(holding, [named[value] for value in asked])
-            if not holding.size:
-                raise NoMassError("Those who are held by the parties asked for lack a column of the condition; ask for others.")
-        if holding.size < len(self.holders):
-            kept[len(self.schema.attributes)] = holding
-        return kept
+    def _held_by(self, value: Any) -> tuple[PartModel, ...]:
+        """The parts that a condition on who holds somebody leaves."""
+        named = {"+".join(part.parties): part for part in self._parts}
+        asked = [value] if isinstance(value, str) else list(value)
+        if unknown := [own for own in asked if own not in named]:
+            raise SchemaError(f"{HELD_BY} is {', '.join(named)}, not {unknown[0]!r}.")
+        return tuple(named[own] for own in dict.fromkeys(asked))
 
     def _codes(self, name: str, value: Any) -> npt.NDArray[np.uint16]:
         """Codes of a value, or of a list of values, of a column."""

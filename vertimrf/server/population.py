@@ -20,7 +20,7 @@ from ..message import Message
 from ..plan.plan import Plan
 from .cross_party import Holding, Match
 
-__all__ = ["Overlap", "estimate_total", "find_overlap", "holdings", "same_people", "same_sizes"]
+__all__ = ["Overlap", "estimate_total", "find_overlap", "holdings", "proportional", "same_people", "same_sizes"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,9 +82,9 @@ class Overlap:
         )
         return max(min(least, min(pairs)), 0.0), max(min(pairs), 0.0)
 
-    def records(self, parties: Sequence[int]) -> float:
-        """People that some parties hold, others or not."""
-        return float(sum(self.counts[own] for own in self.holding(parties)))
+    def share(self, party: int, other: int) -> float:
+        """The part of a party's people that another holds as well."""
+        return float(self.counts[self.holding((party, other))].sum() / max(self.counts[self.holding((party,))].sum(), 1.0))
 
     def holding(self, parties: Sequence[int]) -> list[int]:
         """The patterns that some parties are in, by number."""
@@ -249,19 +249,30 @@ def pattern_counts(patterns: Sequence[Sequence[int]], records: Floats, common: F
     # A party's share is what it holds of the others' records.
     share = np.clip((common * off).sum(axis=1) / np.maximum(records.sum() - records, 1), 1e-3, 1 - 1e-3)
     population = float((common * off).sum() / (np.outer(share, share) * off).sum())
-    counts: Floats = population * np.where(at, share, 1 - share).prod(axis=1)
+    counts = population * np.where(at, share, 1 - share).prod(axis=1)
+    kept = []
+    for p, q in itertools.combinations(range(parties), 2):
+        kept += [
+            (at[:, p] & at[:, q], common[p, q]),
+            (at[:, p] & ~at[:, q], max(records[p] - common[p, q], 0.0)),
+            (~at[:, p] & at[:, q], max(records[q] - common[p, q], 0.0)),
+        ]
+    return proportional(counts, kept)
+
+
+def proportional(counts: Floats, kept: Sequence[tuple[npt.NDArray[np.bool_], npt.ArrayLike]]) -> Floats:
+    """Proportional fitting (Deming and Stephan, 1940): counts in proportion to some that have certain sums.
+
+    Args:
+        counts: where to start [shape=(n, ...), float64].
+        kept: which of the n are summed [shape=(n,)], and what to [shape=(...,)].
+    """
+    counts = counts.copy()
     for _ in range(ROUNDS):
         before = counts.copy()
-        for p, q in itertools.combinations(range(parties), 2):
-            alone = records[[p, q]] - common[p, q]
-            for chosen, wanted in (
-                (at[:, p] & at[:, q], common[p, q]),
-                (at[:, p] & ~at[:, q], alone[0]),
-                (~at[:, p] & at[:, q], alone[1]),
-            ):
-                now = counts[chosen].sum()
-                if now > 0:
-                    counts[chosen] *= max(wanted, 0.0) / now
-        if np.abs(counts - before).max() < SETTLED:
+        for chosen, wanted in kept:
+            now = counts[chosen].sum(axis=0)
+            counts[chosen] *= np.divide(wanted, now, out=np.zeros_like(now), where=now > 0)
+        if np.abs(counts - before).max(initial=0.0) < SETTLED:
             break
     return counts

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError, PlanError
+from ..errors import MessageError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..model.fit import fit
@@ -18,15 +18,15 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
 from ..options import RunOptions
-from ..plan.defaults import INNER
+from ..plan.defaults import OUTER
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
 from .global_graph import GlobalGraph, combine_graphs
+from .parts import PartModel, Parts, sample_parts
 from .population import Overlap, estimate_total, find_overlap, holdings, same_people, same_sizes
-from .presence import as_of_one_population, fit_presence, graph_of, held_by_all
 from .second_round import plan_second_round
 
 if TYPE_CHECKING:
@@ -41,15 +41,16 @@ class Result:
     Attributes:
         plan: the plan it followed.
         codes: synthetic rows [shape=(attributes, rows), uint16].
-        model: the global Markov random field; where ``holders`` are told, who holds somebody is one more attribute, the last.
+        model: the global Markov random field; of the people that all parties hold.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
         seed: of the sampling; None means fresh entropy.
         overlap: how the parties' people overlap; None where all hold the same.
-        holders: in a result of all people that any party holds, the sets of parties that hold somebody, by name.
-        held: which of them each row's is, by number [shape=(rows,), uint16]; None where all parties hold all rows.
+        others: in a result of everybody that any party holds, models of those that not all hold; else none.
+        held: then by whom each row is held: the number of one of ``others``, or as many as they are for all parties
+            [shape=(rows,), uint16]; else None.
     """
 
     plan: Plan
@@ -61,7 +62,7 @@ class Result:
     warnings: tuple[str, ...]
     seed: int | None
     overlap: Overlap | None = None
-    holders: tuple[tuple[str, ...], ...] = ()
+    others: tuple[PartModel, ...] = ()
     held: npt.NDArray[np.uint16] | None = None
 
     @property
@@ -70,7 +71,10 @@ class Result:
         from .rows import decode, with_holders
 
         table = decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
-        return table if self.held is None else with_holders(table, self.plan.schema, self.holders, self.held)
+        if self.held is None:
+            return table
+        holders = [*(part.parties for part in self.others), self.plan.party_names]
+        return with_holders(table, self.plan.schema, holders, self.held)
 
     def to_json(self) -> dict[str, Any]:
         """Privacy spent, timings and model size, JSON-able."""
@@ -83,7 +87,7 @@ class Result:
             "ledger": self.ledger.to_json()["entries"],
             "seconds": {phase: round(seconds, 4) for phase, seconds in self.seconds.items()},
             "rows": int(self.codes.shape[1]),
-            "cliques": [[names[i] for i in clique if i < len(names)] for clique in self.model.tree.cliques],
+            "cliques": [[names[i] for i in clique] for clique in self.model.tree.cliques],
             "junction_tree_cells": int(self.model.tree.cells),
             "cross_party_marginals": [[names[a] for a in attributes] for attributes in self.crossing],
             "warnings": list(self.warnings),
@@ -101,10 +105,11 @@ class FirstRound:
         local: the parties' own marginals.
         crossing: measurements that span parties.
         initial: the model of the local marginals alone.
-        total: estimated record count; of the people that all parties hold, where they hold different ones.
+        total: estimated record count.
         warnings: sentences about parties whose records do not match.
         seconds: wall time per phase.
-        overlap: how the parties' people overlap; None where all hold the same.
+        parts: what is known of people that parties hold or lack, where they hold different ones; None where they do not. All else
+            here is then of those that all parties hold.
     """
 
     plan_digest: bytes
@@ -115,7 +120,7 @@ class FirstRound:
     total: float
     warnings: tuple[str, ...]
     seconds: dict[str, float]
-    overlap: Overlap | None = None
+    parts: Parts | None = None
 
 
 class Server:
@@ -139,7 +144,6 @@ class Server:
         Raises:
             MessageError: a party's message is missing, doubled, or of another plan; or two parties have nobody in common, as far
                 as can be told; or they hold different people, and nothing tells how many they have in common.
-            PlanError: consistency or reduction is asked for where parties hold different people.
         """
         plan = self._plan
         ordered = self._in_order(messages)
@@ -175,8 +179,6 @@ class Server:
                 f"The parties hold different numbers of records ({counts}), and this plan has nothing that tells how many they "
                 "have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
             )
-        if options.consistency or options.reduction != "fit":
-            raise PlanError("Consistency and reduction are for parties that hold the same people; these hold different ones.")
         # Every party's marginals as if it had as many people as all have on average: what it says of a part of them stays.
         total = float(np.mean([own.records for own in held]))
         owners = [plan.schema.party_of(m.attributes[0]) for m in local]
@@ -186,11 +188,14 @@ class Server:
         options.progress.step("cross-party marginals")
         with clock("CarEst"):
             crossing = cross_party_marginals(plan, messages, initial, total, options, held)
-        overlap = find_overlap(plan.party_names, held, crossing.matches)
+            overlap = find_overlap(plan.party_names, held, crossing.matches)
+            parts = Parts.of(plan.schema, overlap, initial, local, crossing.measurements)
+            common, across = (tuple(parts.measurements(own, parts.all)) for own in (local, crossing.measurements))
+        initial = self._initial(common, overlap.inner, clock)
+        warnings = (overlap.sentence(plan.population),)
         return FirstRound(
-            plan.digest(), tuple(messages), local, crossing.measurements, initial, overlap.inner,
-            (overlap.sentence(plan.population),), clock.seconds, overlap,
-        )  # fmt: skip
+            plan.digest(), tuple(messages), common, across, initial, overlap.inner, warnings, clock.seconds, parts
+        )
 
     def follow_up(self, first: FirstRound) -> FollowUp:
         """The second round's schedule: see :func:`vertimrf.server.second_round.plan_second_round`.
@@ -204,11 +209,7 @@ class Server:
         """
         self._check(first)
         with threads(self._options.num_threads):
-            local, crossing = first.local, first.crossing
-            if first.overlap is not None:
-                schema, overlap = self._plan.schema, first.overlap
-                local, crossing = (tuple(as_of_one_population(schema, own, overlap)) for own in (local, crossing))
-            return plan_second_round(self._plan, local, crossing, first.initial, first.total)
+            return plan_second_round(self._plan, first.local, first.crossing, first.initial, first.total)
 
     def run(self, first: FirstRound, follow_up: FollowUp | None = None, answers: Sequence[Answer] = ()) -> Result:
         """GraphCom, OptMRF and sampling.
@@ -233,66 +234,75 @@ class Server:
             return self._run(first, follow_up, replies)
 
     def _run(self, first: FirstRound, follow_up: FollowUp | None, replies: Sequence[Answer]) -> Result:
-        plan, options = self._plan, self._options
+        plan, options, parts = self._plan, self._options, first.parts
         clock = Clock(first.seconds)
         crossing = list(first.crossing)
         if follow_up is not None:
             options.progress.step("second round")
             with clock("CarEst"):
                 tables = [reply.sketches for reply in replies]
-                crossing += scheduled_marginals(
-                    plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, first.initial,
-                    first.total, options, None if first.overlap is None else first.overlap.held,
+                initial, held = (first.initial, None) if parts is None else (parts.initial, parts.overlap.held)
+                found = scheduled_marginals(
+                    plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, initial,
+                    first.total, options, held,
                 )  # fmt: skip
-        if first.overlap is not None:
-            return self._run_of_different_people(first, crossing, first.overlap, replies, clock)
-        options.progress.step("global graph")
-        with clock("GraphCom"):
-            graph = combine_graphs(plan, first.local, crossing, first.total, options.progress)
+                crossing += found if parts is None else parts.measurements(found, parts.all)
+        graph, fitted = self._fitted(first.local, crossing, first.initial, first.total, clock)
+        others: tuple[PartModel, ...] = ()
+        if parts is not None and plan.population == OUTER:
+            others = tuple(self._other_part(parts, part, clock) for part in range(parts.all))
 
-        options.progress.step("global model")
-        with clock("OptMRF"):
-            reduced = reduced_marginals(graph.kept, first.initial, first.total, options)
-            used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
-            fitted = first.initial
-            if graph.kept:
-                told = fitting(options.progress)
-                fitted = fit(plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, progress=told)
-
-        return self._result(first, fitted, graph, replies, clock)
-
-    def _run_of_different_people(
-        self, first: FirstRound, crossing: Sequence[Measurement], overlap: Overlap, replies: Sequence[Answer], clock: Clock
-    ) -> Result:
-        """GraphCom, OptMRF and sampling of the population that the plan asks for."""
-        plan, options = self._plan, self._options
-        options.progress.step("global graph")
-        with clock("GraphCom"):
-            graph = graph_of(plan, first.local, crossing, overlap, options)
-        options.progress.step("global model")
-        with clock("OptMRF"):
-            fitted = fit_presence(plan, first.local, crossing, first.initial, overlap, graph, options)
-        if plan.population == INNER:
-            return self._result(first, held_by_all(fitted, overlap), graph, replies, clock)
-        result = self._result(first, fitted, graph, replies, clock)
-        holders = tuple(tuple(plan.party_names[p] for p in pattern) for pattern in overlap.patterns)
-        return replace(result, codes=np.ascontiguousarray(result.codes[:-1]), holders=holders, held=result.codes[-1])
-
-    def _result(
-        self, first: FirstRound, fitted: MarkovRandomField, graph: GlobalGraph, replies: Sequence[Answer], clock: Clock
-    ) -> Result:
-        """Rows of a model, and what else a run yields."""
-        plan, options = self._plan, self._options
         options.progress.step("sampling")
+        held_by = None
         with clock("sampling"):
-            rows = max(round(fitted.total), 1) if options.rows is None else options.rows
-            codes = sample(fitted, rows, np.random.default_rng(options.seed), progress=options.progress.advance)
+            rng = np.random.default_rng(options.seed)
+            if others:
+                every = [*others, PartModel(plan.party_names, fitted)]
+                codes, held_by = sample_parts(plan.schema, every, options.rows, rng, progress=options.progress.advance)
+            else:
+                rows = max(round(first.total), 1) if options.rows is None else options.rows
+                codes = sample(fitted, rows, rng, progress=options.progress.advance)
+
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
         attributes = tuple(m.attributes for m in graph.kept)
-        warnings = (*first.warnings, *graph.warnings)
-        return Result(plan, codes, fitted, ledger, attributes, clock.seconds, warnings, options.seed, first.overlap)
+        return Result(
+            plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *graph.warnings), options.seed,
+            None if parts is None else parts.overlap, others, held_by,
+        )  # fmt: skip
+
+    def _fitted(
+        self,
+        local: Sequence[Measurement],
+        crossing: Sequence[Measurement],
+        initial: MarkovRandomField,
+        total: float,
+        clock: Clock,
+    ) -> tuple[GlobalGraph, MarkovRandomField]:
+        """GraphCom and OptMRF."""
+        plan, options = self._plan, self._options
+        options.progress.step("global graph")
+        with clock("GraphCom"):
+            graph = combine_graphs(plan, local, crossing, total, options.progress)
+
+        options.progress.step("global model")
+        with clock("OptMRF"):
+            reduced = reduced_marginals(graph.kept, initial, total, options)
+            used = [m for m in (*local, *reduced) if graph.tree.covering(m.attributes) >= 0]
+            fitted = initial
+            if graph.kept:
+                told = fitting(options.progress)
+                fitted = fit(plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, progress=told)
+        return graph, fitted
+
+    def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:
+        """A model of people that not all parties hold."""
+        total = max(float(parts.overlap.counts[part]), 1.0)
+        local, crossing = (parts.measurements(own, part) for own in (parts.local, parts.crossing))
+        initial = self._initial(local, total, clock)
+        _, fitted = self._fitted(local, crossing, initial, total, clock)
+        return PartModel(tuple(self._plan.party_names[p] for p in parts.overlap.patterns[part]), fitted)
 
     def _check(self, first: FirstRound) -> None:
         if first.plan_digest != self._plan.digest():

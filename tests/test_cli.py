@@ -462,7 +462,7 @@ def repeat_first(left):
         (lambda left: left.rename(columns={"id": "key"}), ["left.csv", "id"]),
         (repeat_first, ["left.csv", "repeat", "p00000"]),
         (lambda left: left.assign(id=left["id"].where(left.index > 2)), ["left.csv", "id", "3"]),
-        (lambda left: left.iloc[5:], ["different records"]),
+        (lambda left: left.assign(id="q" + left["id"]), ["left.csv", "right.csv", "no id in common"]),
         (lambda left: left.assign(a=left["a"].replace(2, 7)), ["left.csv", "'a'", "7"]),
         (lambda left: left.drop(columns="b"), ["left.csv", "'b'"]),
         (lambda left: left.assign(extra=1), ["left.csv", "'extra'"]),

@@ -1,13 +1,13 @@
 """Measurements of people that certain parties hold, out of those of parties that hold different people.
 
-A party's marginal counts all its people, a cross-party cell those that both hold. A model is to be fitted to counts of one part of
-them: those whom all parties hold, say. How a part of a party's people differs from the rest, rows of cross-party tables tell: how
-many of a value's records the other party holds as well. A marginal of several attributes is cut down to a part by the factors of its
-attributes' values that give it the part's one-way marginals, and no more: raking (Deming and Stephan, 1940). Where presence has
+A party's marginal counts all its people, a cross-party cell those that both hold. A model is to be fitted to counts of one part
+of them: those whom all parties hold, say. How a part of a party's people differs from the rest, rows of cross-party tables tell:
+how many of a value's records the other party holds as well. A marginal of several attributes is cut down to a part by those
+factors of its attributes' values that give it the part's one-way marginals: raking (Deming and Stephan, 1940). Where presence has
 nothing to do with any attribute, that is one factor for all.
 
-A model of everybody, with presence as one more attribute, was fitted as well, and dropped: attributes at the other party that are
-measured where both hold somebody, and nowhere else, make presence depend on pairs of attributes that nothing has measured. Of eight
+A model of everybody, with presence as one more attribute, was fitted as well, and dropped: pairs across parties that are measured
+where both hold somebody, and nowhere else, make presence depend on pairs of attributes that nothing has measured. Of eight
 attributes of 40,000 people, six tenths in common, it was twice as far off (three-way distance 0.030 against 0.014).
 """
 
@@ -118,9 +118,10 @@ class Parts:
             scale = self.overlap.held[parties[0]].records / self.initial.total
             table = bin_table(self.initial.marginal(m.attributes) * scale, m.bins, m.counts.shape)
         else:
-            table = np.ones(m.counts.shape)
+            # Independent of each other, for lack of a model of both.
+            table = np.full(m.counts.shape, float(there[0].sum()))
             for axis, margin in enumerate(there):
-                table *= _along(margin, axis, m.counts.ndim)
+                table *= _along(margin / max(margin.sum(), 1e-300), axis, m.counts.ndim)
         factors = _raking(table, wanted)
         return replace(m, counts=m.counts * factors, sigma=np.asarray(m.sigma) * np.maximum(factors, LEAST_SIGMA))
 

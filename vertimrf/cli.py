@@ -777,6 +777,8 @@ def align(
         if match.matching > match.plain:
             here, there = (",".join(formats) or "none" for formats in (match.my_format, match.their_format))
             click.echo(f"  {match.matching:,} would with another --id-format: {here} here, {there} at {sender}.")
+        if match.matching < most:
+            click.echo("  The others are of people whom one party alone holds, or whom only the smaller party's sample reaches.")
 
 
 @main.command()

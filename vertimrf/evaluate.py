@@ -279,7 +279,8 @@ def read_real(
     if len(set(found)) < len(found):
         twice = [name for i, name in enumerate(found) if name in found[:i]]
         raise SchemaError(f"Two real tables have the column {some(twice)}; give each attribute once.")
-    ids = functools.reduce(np.intersect1d if population == INNER else np.union1d, (table.digests for table in tables))
+    join = np.intersect1d if population == INNER else np.union1d
+    ids = np.sort(functools.reduce(join, (table.digests for table in tables)))
     if not ids.size:
         raise TableError(f"{' and '.join(names)} have no id in common: there is nothing to compare with.")
     codes = np.empty((len(schema.attributes), len(ids)), np.uint16)

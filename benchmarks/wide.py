@@ -247,7 +247,11 @@ def save_measurements(
 
     schema, parts = open_tables([table], "record_id", Schema.load(domain), list(split))
     records = parts[0].codes.shape[1]
-    plan = make_plan(schema, epsilon=epsilon, expected_records=records, delta=1 / records, nonce=os.urandom(16).hex())
+    # What the earlier commit knew.
+    plan = make_plan(
+        schema, epsilon=epsilon, expected_records=records, delta=1 / records, nonce=os.urandom(16).hex(),
+        encoder="scheduled-pairs",
+    )
     secret = Secret.new()
     messages = [Party(plan, name, secret).run(part) for name, part in zip(plan.party_names, parts, strict=True)]
     first = Server(plan).read(messages)

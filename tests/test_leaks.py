@@ -68,13 +68,14 @@ class Tape:
 
 
 # Sizes by party, expected records, and further settings. Whether a local graph has to be chosen depends on tau.
+PAIRS = {"encoder": "scheduled-pairs"}
 CASES = {
-    "one clique": (((3, 2, 4), (2, 3)), 5000, {}),
-    "a graph": (((6, 5, 4, 7), (4,)), 3000, {}),
+    "one clique": (((3, 2, 4), (2, 3)), 5000, PAIRS),
+    "a graph": (((6, 5, 4, 7), (4,)), 3000, PAIRS),
     "three parties, two rounds": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, {"rounds": 2}),
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
-    "as published": (((6, 5, 4, 7), (5, 7, 6, 5)), 3000, {"encoder": "published", "claim_as_published": True, "keys": 1 << 13}),
+    "as published": (((6, 5, 4, 7), (5, 7, 6, 5)), 3000, {"encoder": "published", "claim_as_published": True, "keys": 1 << 15}),
 }
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import click
 
 from .errors import PlanError, VertiMRFError
-from .plan.defaults import DELTA_HELP, INNER, MESSAGE_BYTES, POPULATIONS, TAU
+from .plan.defaults import DELTA_HELP, INNER, MESSAGE_BYTES, PAIRS_BYTES, POPULATIONS, TAU, default_encoder
 from .progress import for_terminal
 
 __all__ = ["main"]
 
-ENCODERS = "scheduled-pairs; count-sketch (smaller messages); grr (baseline, replace one record); published (not private)."
+ENCODERS = "count-sketch; scheduled-pairs (in two rounds); grr (baseline, replace one record); published (not private)."
+MESSAGE_MB = f"Budget for a party's sketches, MB; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs {PAIRS_BYTES / 1e6:g}."
 EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
 POPULATION = "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
 ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
@@ -58,7 +59,9 @@ def _workload(marginals: Sequence[str]) -> list[list[str]] | None:
     return [marginal.split(",") for marginal in marginals] or None
 
 
-def _message_bytes(message_mb: float) -> int:
+def _message_bytes(message_mb: float | None) -> int | None:
+    if message_mb is None:
+        return None
     if not 0 < message_mb < 1e6:
         raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
     return round(message_mb * 1e6)
@@ -168,13 +171,13 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
-@click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
+@click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
 @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
-@click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
+@click.option("--message-mb", type=float, help=MESSAGE_MB)
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
@@ -191,13 +194,13 @@ def synthesize(
     epsilon: float,
     delta: float | None,
     expected_records: int | None,
-    encoder: str,
+    encoder: str | None,
     claim_as_published: bool,
     rows: int | None,
     seed: int | None,
     tau: int,
     rounds: int,
-    message_mb: float,
+    message_mb: float | None,
     workload: Sequence[str],
     population: str,
     threads: int | None,
@@ -214,10 +217,10 @@ def synthesize(
     check_output(out)
     domains = _load_schema(schema)
     if len(tables) == 1 and split is None and (domains is None or len(domains.parties) == 1):
-        if encoder != "scheduled-pairs" or rounds != 1 or population != INNER:
+        if encoder is not None or message_mb is not None or rounds != 1 or population != INNER:
             raise PlanError(
-                "One holder has no sketches and all the people: leave --encoder, --rounds and --population out, or deal its "
-                "columns with --split."
+                "One holder has no sketches and all the people: leave --encoder, --rounds, --message-mb and --population out, or "
+                "deal its columns with --split."
             )
         from .synthesizer import Synthesizer
 
@@ -237,7 +240,7 @@ def synthesize(
         return
     if id_column is None:
         raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
-    _compile_kernels("party", "server", encoder)
+    _compile_kernels("party", "server", encoder or default_encoder(rounds))
     trial = run_trial(
         tables,
         id_column,
@@ -404,9 +407,9 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
 @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
 @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
-@click.option("--message-mb", type=float, default=MESSAGE_BYTES / 1e6, help="Budget for a party's sketches, MB.")
+@click.option("--message-mb", type=float, help=MESSAGE_MB)
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
-@click.option("--encoder", default="scheduled-pairs", help=ENCODERS)
+@click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
@@ -420,9 +423,9 @@ def plan(
     expected_records: int,
     tau: int,
     rounds: int,
-    message_mb: float,
+    message_mb: float | None,
     split: str | None,
-    encoder: str,
+    encoder: str | None,
     claim_as_published: bool,
     workload: Sequence[str],
     population: str,
@@ -1072,7 +1075,7 @@ def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file:
     _check_writable(json_file)
     if Path(folder).exists() and not Path(folder).is_dir():
         raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
-    _compile_kernels("party", "server", "scheduled-pairs")
+    _compile_kernels("party", "server", default_encoder(rounds=1))
     figures = run_demo(
         Path(folder),
         epsilon,

@@ -138,10 +138,10 @@ class Planning(TypedDict, total=False):
 
     delta: float | None
     tau: int
-    encoder: str
+    encoder: str | None
     claim_as_published: bool
     keys: int | None
-    message_bytes: int
+    message_bytes: int | None
     rounds: int
     shares: Shares | None
     local_models: bool

@@ -72,12 +72,15 @@ def tables_for(plan: Plan, rows: int, seed: int) -> list[Table]:
     ]
 
 
-def plan_for(ring: KeyRing | None, rows: int, keys: int, rounds: int, nonce: str = "attacked") -> Plan:
+def plan_for(
+    ring: KeyRing | None, rows: int, keys: int, rounds: int, nonce: str = "attacked", encoder: str | None = None
+) -> Plan:
     """A plan for those parties."""
     public = None if ring is None else ring.public
     return make_plan(
-        schema(), epsilon=1.0, expected_records=rows, nonce=nonce, keys=keys, rounds=rounds, public_keys=public
-    )
+        schema(), epsilon=1.0, expected_records=rows, nonce=nonce, keys=keys, rounds=rounds, public_keys=public,
+        encoder=encoder,
+    )  # fmt: skip
 
 
 def deploy(rows: int = 500, keys: int = 1 << 21, seed: int = 0) -> Deployment:

@@ -15,7 +15,7 @@ from .quoted import BARS, FIRE_BARS
 from .store import Run
 from .svm import FOLDS
 
-OURS = ("one-round", "two-rounds")
+OURS = ("count-sketches", "one-round", "two-rounds")
 # The real rows have no epsilon; their runs are filed under this one.
 REAL_EPSILON = 0.8
 SPLITS = tuple(f"importance={alpha}" for alpha in ("0.1", "1", "10", "100")) + tuple(
@@ -181,7 +181,7 @@ def ablations(scale: Scale) -> list[Run]:
         for _, where, variants in ABLATIONS
         for _, options in variants
         for epsilon in scale.epsilons
-        for method in ("one-round", "fo")
+        for method in ("count-sketches", "one-round", "fo")
         for seed in range(scale.seeds)
     ]
 

@@ -226,7 +226,8 @@ NO_SKETCHES = Shares(count=COUNT_SHARE, local=1 - COUNT_SHARE, sketches=0.0)
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        VertiMRF("one-round", "scheduled pairs, one round"),
+        VertiMRF("count-sketches", "count sketches (the default)"),
+        VertiMRF("one-round", "scheduled pairs, one round", {"encoder": "scheduled-pairs"}),
         VertiMRF("two-rounds", "scheduled pairs, two rounds", {"rounds": 2}),
         VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
         VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),

@@ -179,7 +179,7 @@ def ablations_section(page: Page) -> str:
     for name, where, variants in ABLATIONS:
         data = getattr(page.scale, where)
         rows = []
-        for method in ("one-round", "fo"):
+        for method in ("count-sketches", "one-round", "fo"):
             for label, options in variants:
                 found = [page.figures(data, method, epsilon, **options) for epsilon in page.scale.epsilons]
                 if any(found):

@@ -59,21 +59,26 @@ def test_the_old_exchange_is_what_the_relay_was_after(run, monkeypatch):
     assert "offer of 'insurer' swapped, one plan for all, step 1" in unseen
 
 
-@pytest.fixture(scope="module")
-def filled():
-    return bucket.fill()
+@pytest.fixture(scope="module", params=[bucket.PAIRS, bucket.COUNTS])
+def filled(request):
+    return bucket.fill(request.param)
+
+
+def chance(filled):
+    """Levels exclude values, and here all of them; of counts there is always a likeliest, right at times."""
+    return 0 if filled.plan.encoder == bucket.PAIRS else bucket.chance(filled)
 
 
 def test_a_plain_message_gives_whole_rows_to_whoever_has_the_secret(filled):
-    # 143 to 150 of 150 in repeated runs, whose hashes differ by the system's entropy; 0 where the attack has nothing to read.
-    assert bucket.recovered(filled, filled.plain) >= 0.8 * bucket.TARGETS
+    # 143 to 150 of 150 from levels and 134 to 136 from counts in repeated runs, whose hashes differ by the system's entropy.
+    assert bucket.recovered(filled, filled.plain) >= 0.75 * bucket.TARGETS
 
 
 def test_a_sealed_message_gives_none(filled):
     hidden = bucket.ciphertext(filled.file)
     assert len(hidden) == len(filled.plain)
-    assert bucket.recovered(filled, hidden) == 0
-    # Two levels to a byte, 16 of them: chance alone makes them agree. A million levels have a standard error of 0.0002.
+    assert bucket.recovered(filled, hidden) <= chance(filled)
+    # Two numbers to a byte, 16 of them: chance alone makes them agree. A million numbers have a standard error of 0.0002.
     assert abs(bucket.agreement(filled) - 1 / 16) < 5 * (15 / 256 / (2 * filled.plan.message_size(0))) ** 0.5
     assert filled.plain[:-32] not in filled.file
     header, _ = sealed.peek(filled.file, "file")
@@ -84,7 +89,7 @@ def test_without_the_secret_the_plain_message_gives_none(filled):
     other = bucket.Secret.new()
     known, filled.secret = filled.secret, other
     try:
-        assert bucket.recovered(filled, filled.plain) == 0
+        assert bucket.recovered(filled, filled.plain) <= chance(filled)
     finally:
         filled.secret = known
 

@@ -327,7 +327,10 @@ def test_predicted_errors_are_those_achieved():
     found: dict = {}
     runs = 20
     for run in range(runs):
-        plan = make_plan(schema, epsilon=1.0, expected_records=ROWS, nonce=f"predicted {run}", keys=1 << 15, local_models=False)
+        plan = make_plan(
+            schema, epsilon=1.0, expected_records=ROWS, nonce=f"predicted {run}", keys=1 << 15, local_models=False,
+            encoder="scheduled-pairs",
+        )  # fmt: skip
         secret = Secret.new()
         messages = [Party(plan, name, secret).run(own) for name, own in zip(plan.party_names, tables, strict=True)]
         first = Server(plan).read(messages)

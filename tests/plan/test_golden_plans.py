@@ -25,17 +25,24 @@ def sizes_between(seed: int, attributes: int, least: int, most: int) -> list[int
     return [int(size) for size in np.round(np.exp(spread))]
 
 
+PAIRS = {"encoder": "scheduled-pairs"}
 CASES = {
-    "two parties": ([4, 3, 4, 2], [2, 2], 20_000, {}),
+    "two parties": ([4, 3, 4, 2], [2, 2], 20_000, PAIRS),
     "two rounds": ([16, 9, 7, 40, 3, 2, 8, 100], [5, 3], 50_000, {"rounds": 2}),
     "one party": ([16, 9, 7, 40], [4], 50_000, {}),
     "grr": ([16, 9, 7, 2], [2, 2], 50_000, {"encoder": "grr"}),
     "published": ([16, 9, 7, 2], [2, 2], 50_000, {"encoder": "published", "claim_as_published": True}),
-    "adult": ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222, {}),
-    "large domains": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, {}),
-    "small messages": (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000, {"message_bytes": 3_000_000}),
-    "110 attributes": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, {}),
-    "300 attributes": ([4] * 300, [75] * 4, 50_000, {}),
+    "adult": ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222, PAIRS),
+    "large domains": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, PAIRS),
+    "small messages": (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000, PAIRS | {"message_bytes": 3_000_000}),
+    "110 attributes": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, PAIRS),
+    "300 attributes": ([4] * 300, [75] * 4, 50_000, PAIRS),
+    # Written when count sketches became the default.
+    "two parties, count sketches": ([4, 3, 4, 2], [2, 2], 20_000, {}),
+    "adult, count sketches": ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222, {}),
+    "large domains, count sketches": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, {}),
+    "small messages, count sketches": (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000, {"message_bytes": 3_000_000}),
+    "110 attributes, count sketches": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, {}),
 }
 
 

@@ -26,10 +26,18 @@ def plan_with(**options):
 
 @pytest.fixture(scope="module")
 def content():
+    return plan_with(keys=1 << 16, encoder="scheduled-pairs").to_json()
+
+
+@pytest.fixture(scope="module")
+def counted():
     return plan_with(keys=1 << 16).to_json()
 
 
-@pytest.mark.parametrize("options", [{}, {"rounds": 2}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"encoder": "scheduled-pairs"}, {"rounds": 2}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}],
+)
 def test_a_plan_is_read_back(options):
     plan = plan_with(keys=1 << 16, **options)
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
@@ -139,6 +147,18 @@ def test_an_edited_plan_is_refused(content, path, value):
         return
     with pytest.raises(VertiMRFError):
         Plan.from_json(edit(content, *path, value=value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("repetitions",), 0), (("repetitions",), 1e9), (("buckets",), 0), (("buckets",), "many"), (("variance",), 0.1),
+        (("variance",), float("nan")), (("bits",), 0), (("bits",), 5), (("sizes",), [4, 3]), (("sizes",), []),
+    ],
+)  # fmt: skip
+def test_an_edited_plan_of_count_sketches_is_refused(counted, path, value):
+    with pytest.raises(VertiMRFError):
+        Plan.from_json(edit(counted, "sketch", *path, value=value))
 
 
 def counted_plan(released, **options):

@@ -14,7 +14,7 @@ from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS, 
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import ORDERS, epsilon
-from vertimrf.privacy.events import GaussianEvent, GRREvent, SketchEvent
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
 
 PARTIES = {
     "one": [Attribute.integer("a", 4), Attribute.integer("b", 3)],
@@ -25,7 +25,8 @@ PARTIES = {
 
 def plan_of(parties, **options):
     schema = Schema.of({name: PARTIES[name] for name in parties})
-    settings = {"epsilon": 0.55, "expected_records": 30_000, "delta": 1 / 30_000, "nonce": "test", "keys": 1 << 19} | options
+    settings = {"epsilon": 0.55, "expected_records": 30_000, "delta": 1 / 30_000, "nonce": "test"}
+    settings |= {"keys": 1 << 19, "encoder": "scheduled-pairs"} | options
     return make_plan(schema, **settings)
 
 
@@ -90,6 +91,31 @@ def test_a_second_answer_shares_hashes_only_with_one_to_the_same_follow_up():
     assert second((2, 1, 2)) == [(keys, 4)]
     assert second((2, 1, 1), one_follow_up=False) == [(keys, 2), (keys, 1)]
     assert second((2, 2, 1), one_follow_up=False) == [(keys, 2), (keys, 2)]
+
+
+def test_releases_of_count_sketches_share_buckets_and_signs():
+    """Every release of a group is one group more; too many for the noise count as if the hashes were known."""
+    plan = plan_of(["one", "two", "three"], encoder="count-sketch", keys=1 << 14)
+    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    held = [plan.schedule.parties.count(party) for party in range(3)]
+
+    def released(*times):
+        return next(e.event for e in ledger_of_releases(plan, times).entries if e.released == shared)
+
+    (shared,) = [entry.released for entry in plan.entries() if entry.event == event]
+    assert released(1, 1, 1) == event
+    many = sum(held) + held[0]
+    # Within the noise's variance the event is the same, with more groups; beyond it a Gaussian one, which costs more still.
+    roomy = replace(plan, sketch=replace(plan.sketch, variance=float(many)))
+    wide = next(e.event for e in ledger_of_releases(roomy, (2, 1, 1)).entries if e.released == shared)
+    assert wide == replace(event, groups=many, variance=float(many))
+    narrow = replace(plan, sketch=replace(plan.sketch, variance=many - 0.5))
+    known = next(e.event for e in ledger_of_releases(narrow, (2, 1, 1)).entries if e.released == shared)
+    assert isinstance(known, GaussianEvent)
+    assert (known.sigma, known.sensitivity, known.count) == (math.sqrt(many * (many - 0.5)), many, event.repetitions)
+    # Two plans over the same people would cost less.
+    doubled = [entry.event for entry in plan.entries()] * 2
+    assert epsilon(doubled, plan.delta).epsilon < 0.9 * ledger_of_releases(plan, (2, 2, 2)).epsilon
 
 
 def test_rows_by_randomised_response_are_drawn_again():

@@ -14,6 +14,7 @@ Axes: n = records, d = groups, v = values of all groups together, r = repetition
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from typing import NamedTuple
 
@@ -48,6 +49,13 @@ FIRST_BITS, MORE_BITS = 16, 128
 # Columns of a product at a time: they stay in the second-level cache, and sums of products of 4-bit codes far within the 24 bits
 # that float32 has.
 PRODUCT_COLUMNS = 1 << 11
+# Between two reports of progress a thread goes through so many words of every record, or columns of a product.
+STEP_WORDS = 8
+STEP_COLUMNS = 8 * PRODUCT_COLUMNS
+
+
+def silent(done: int, of: int) -> None:
+    """Tells nobody of progress."""
 
 
 def words_needed(repetitions: int, log_buckets: int) -> tuple[int, int]:
@@ -65,6 +73,7 @@ def add_records(
     log_buckets: int,
     direction: int,
     state: npt.NDArray[np.int32],
+    advance: Callable[[int, int], None] = silent,
 ) -> None:
     """Add every record's signs to its counters, or take them out.
 
@@ -76,10 +85,19 @@ def add_records(
         log_buckets: binary logarithm of the number of buckets, at most 15.
         direction: 1 to add the records, -1 to take them out.
         state: counters [shape=(r, v, b), int32], updated; the caller sees to it that they cannot overflow.
+        advance: told how many of the words that hold all repetitions have been gone through, and of how many.
     """
     words, _ = words_needed(len(state), log_buckets)
     data = (digests, codes, first_row, log_buckets, np.int32(direction), state)
-    in_slices(words, 1, lambda begin, end: _add_words(k0, k1, begin, end, *data))
+    step = STEP_WORDS * numba.get_num_threads()
+    for first in range(0, words, step):
+        last = min(first + step, words)
+
+        def add(begin: int, end: int, first: int = first) -> None:
+            _add_words(k0, k1, first + begin, first + end, *data)
+
+        in_slices(last - first, 1, add)
+        advance(last, words)
 
 
 @kernel
@@ -259,11 +277,14 @@ def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-
                 total[i, j + 3] += s
 
 
-def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.float64]:
+def cross_products(
+    codes: npt.NDArray[np.uint8], bits: int, advance: Callable[[int, int], None] = silent
+) -> npt.NDArray[np.float64]:
     """Mean products of all pairs of rows, codes c standing for the odd numbers 2 c + 1 - 2^bits; exact integers all along.
 
     Args:
         codes: [shape=(v, t), uint8]; ``bits``: 1 to 4.
+        advance: told how many columns have been gone through, and of how many.
 
     Returns:
         [shape=(v, v), float64]
@@ -273,8 +294,16 @@ def cross_products(codes: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.fl
     # A table of sums for every thread, and no more.
     workers = numba.get_num_threads()
     totals = np.zeros((workers, values, values + -values % 4))
-    cuts = [columns * w // workers for w in range(workers + 1)]
-    in_slices(workers, 1, lambda w, _: add_products(compact, 1 - (1 << bits), cuts[w], cuts[w + 1], totals[w]))
+    step = STEP_COLUMNS * workers
+    for first in range(0, columns, step):
+        last = min(first + step, columns)
+        cuts = [first + (last - first) * w // workers for w in range(workers + 1)]
+
+        def add(w: int, _: int, cuts: list[int] = cuts) -> None:
+            add_products(compact, 1 - (1 << bits), cuts[w], cuts[w + 1], totals[w])
+
+        in_slices(workers, 1, add)
+        advance(last, columns)
     lower = np.tril(totals.sum(axis=0)[:, :values])
     out: npt.NDArray[np.float64] = (lower + np.tril(lower, -1).T) / columns
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -63,9 +64,9 @@ class Party:
         self._index = plan.party_names.index(name)
         self._attributes = plan.schema.party_attributes(name)
         self._secret = secret
-        self._noise = noise if noise is not None else SystemNoise()
         self._clock = clock if clock is not None else Clock()
         self._options = options if options is not None else RunOptions()
+        self._noise = noise if noise is not None else SystemNoise(self._options.num_threads or os.cpu_count() or 1)
 
     def encode(self, source: Source, id: str, *, id_format: Sequence[str] = (), ignore_extra: bool = False) -> Table:
         """This party's records out of a file or data frame, for :meth:`release`.
@@ -124,7 +125,7 @@ class Party:
                 rows = self._group_rows(table, published, bins)
                 if isinstance(plan.sketch, CountSketchPlan):
                     counter = CountSketchEncoder(plan.sketch, groups, key)
-                    counter.update(table.digests, rows)
+                    counter.update(table.digests, rows, self._options.progress)
                     sketches = counter.result(released_sizes(published, bins, one_way), self._noise.random_bytes)
                 else:
                     sketches = self._encode(table, groups, rows, plan.sketch, key)

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 __all__ = [
-    "DELTA_HELP", "HELD_BY", "INNER", "MESSAGE_BYTES", "MOST_DELTA", "OUTER", "POPULATIONS", "TAU", "UNCOUNTED_DELTA",
+    "DELTA_HELP",
+    "HELD_BY",
+    "INNER",
+    "MESSAGE_BYTES",
+    "MOST_DELTA",
+    "OUTER",
+    "PAIRS_BYTES",
+    "POPULATIONS",
+    "TAU",
+    "UNCOUNTED_DELTA",
     "default_delta",
-]  # fmt: skip
+    "default_encoder",
+]
 
 # Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
 TAU = 500_000
-# Budget for the sketches in any party's messages: beyond it, accuracy grows with less than the fourth root of the bytes.
-MESSAGE_BYTES = 64_000_000
+# Budget for the sketches in any party's messages, with count sketches and with scheduled pairs: so much of either is about as
+# accurate (docs/message-size.md), and more gains little.
+MESSAGE_BYTES = 16_000_000
+PAIRS_BYTES = 64_000_000
 # The default delta is never more, however few records there are.
 MOST_DEFAULT_DELTA = 1e-6
 # A plan that is made from a noisy count must not take its delta from it: this is 1 / n^2 for 100,000 records.
 UNCOUNTED_DELTA = 1e-10
 # Beyond it a delta is refused: publishing one record in a hundred outright would meet it, at epsilon 0.
 MOST_DELTA = 0.01
+# Whom a synthetic table is of, where parties hold different people: those that all hold, or everybody that any holds.
+INNER, OUTER = "inner", "outer"
+POPULATIONS = (INNER, OUTER)
+# The column that then says who holds somebody.
+HELD_BY = "held_by"
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."
 
 
@@ -28,8 +45,8 @@ def default_delta(expected_records: int) -> float:
     """
     return min(1 / expected_records**2, MOST_DEFAULT_DELTA)
 
-# Whom a synthetic table is of, where parties hold different people: those that all hold, or everybody that any holds.
-INNER, OUTER = "inner", "outer"
-POPULATIONS = (INNER, OUTER)
-# The column that then says who holds somebody.
-HELD_BY = "held_by"
+
+def default_encoder(rounds: int) -> str:
+    """Count sketches: at equal size they are more accurate on every data set measured (docs/message-size.md), and far faster to
+    make. Two rounds are for scheduled pairs alone."""
+    return "count-sketch" if rounds == 1 else "scheduled-pairs"

@@ -19,7 +19,7 @@ from ..errors import MessageError, PlanError
 from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
 from ..sketches.parameters import ScheduledPair, SketchPlan, packed_bytes
-from .defaults import MESSAGE_BYTES
+from .defaults import PAIRS_BYTES
 from .plan import Plan
 from .schedule import Group, Schedule
 
@@ -59,7 +59,7 @@ class FollowUp:
                 if mapping.ndim != 1 or len(mapping) != schema.sizes[attribute] or mapping.min() < 0 or mapping.max() >= count:
                     raise MessageError(f"The follow-up's bins of {schema.names[attribute]!r} do not fit its domain.")
         # A little more than the budget is honest: every marginal has a key, however wide it is.
-        most = max(2 * self.plan.message_bytes, MESSAGE_BYTES)
+        most = max(2 * self.plan.message_bytes, PAIRS_BYTES)
         if (asked := max(self.message_size(party) for party in range(len(self.plan.local)))) > most:
             raise MessageError(f"The follow-up asks a party for {asked:,} bytes, more than {most:,}; no party should answer it.")
 

@@ -21,7 +21,7 @@ from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import Event, GaussianEvent, under_replacement
 from ..privacy.ledger import Ledger, LedgerEntry, pure_epsilon
 from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
-from ..sketches.parameters import CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
+from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
 from .defaults import HELD_BY, INNER, MESSAGE_BYTES, MOST_DELTA, OUTER, POPULATIONS
 from .schedule import Group, Schedule
 from .schema import Schema
@@ -172,7 +172,7 @@ class Plan:
     @property
     def encoder(self) -> str:
         """The kind of ``sketch``, as users ask for it."""
-        return SketchPlan.encoder if self.sketch is None else self.sketch.encoder
+        return CountSketchPlan.encoder if self.sketch is None else self.sketch.encoder
 
     @property
     def second_keys(self) -> int:

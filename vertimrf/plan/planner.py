@@ -26,7 +26,7 @@ from ..sketches.parameters import (
     SharedKeyPlan,
     SketchPlan,
 )
-from .defaults import INNER, MESSAGE_BYTES, TAU, default_delta
+from .defaults import INNER, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_delta, default_encoder
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
@@ -239,10 +239,10 @@ def make_plan(
     nonce: str | None = None,
     delta: float | None = None,
     tau: int = TAU,
-    encoder: str = SketchPlan.encoder,
+    encoder: str | None = None,
     claim_as_published: bool = False,
     keys: int | None = None,
-    message_bytes: int = MESSAGE_BYTES,
+    message_bytes: int | None = None,
     rounds: int = 1,
     shares: Shares | None = None,
     local_models: bool = True,
@@ -260,13 +260,14 @@ def make_plan(
         nonce: public text, fresh for every run; default random.
         delta: target; default 1 / expected_records squared, at most 1e-6 (:func:`~.defaults.default_delta`).
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "scheduled-pairs"; "count-sketch", which needs far smaller messages; "grr", the paper's baseline of randomised
-            responses, whose target is about replacing one record; or "published" to reproduce the paper's, whose claim of
-            privacy does not hold.
+        encoder: "count-sketch", the default in one round; "scheduled-pairs", that in two, which needs larger messages; "grr",
+            the paper's baseline of randomised responses, whose target is about replacing one record; or "published" to
+            reproduce the paper's, whose claim of privacy does not hold.
         claim_as_published: says that you know; without it the published encoder is refused.
         keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones. Of count sketches:
             numbers of a value, about.
-        message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``.
+        message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``; default 16 MB, with
+            scheduled pairs 64 MB.
         rounds: 1; or 2: a small part of the keys first, over all pairs, and the rest where the server finds them worth most.
         shares: budget division; default :class:`Shares`.
         local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
@@ -283,6 +284,10 @@ def make_plan(
         PrivacyError: no noise meets the target.
     """
     target = _target(epsilon, delta, expected_records)
+    if encoder is None:
+        encoder = default_encoder(rounds)
+    if message_bytes is None:
+        message_bytes = PAIRS_BYTES if encoder == SketchPlan.encoder else MESSAGE_BYTES
     _check_options(schema, encoder, claim_as_published, keys, message_bytes, rounds, tau)
     parties = [schema.party_attributes(name) for name, _ in schema.parties]
     several = len(parties) > 1
@@ -360,7 +365,7 @@ def _check_options(
     """Refuse what no plan can be made of; see :func:`make_plan`."""
     if encoder not in KINDS:
         raise PlanError(
-            f"Unknown encoder {encoder!r}; use 'scheduled-pairs' or 'count-sketch', or 'grr' or 'published' to compare."
+            f"Unknown encoder {encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
         )
     if rounds not in (1, 2) or (rounds == 2 and encoder != SketchPlan.encoder):
         raise PlanError(f"There are one or two rounds, not {rounds}, and two only with scheduled pairs.")
@@ -373,10 +378,10 @@ def _check_options(
     if encoder == SharedKeyPlan.encoder and not claim_as_published:
         raise PlanError(
             "The published encoder does not keep the epsilon that it claims and gives complete records away; "
-            "use 'scheduled-pairs', or reproduce the paper with --claim-as-published."
+            "use 'count-sketch', or reproduce the paper with --claim-as-published."
         )
     if encoder == ResponsePlan.encoder and len(schema.parties) > 1 and all(size == 1 for size in schema.sizes):
-        raise PlanError("Randomised responses need an attribute of at least 2 values; use scheduled pairs.")
+        raise PlanError("Randomised responses need an attribute of at least 2 values; use count sketches.")
 
 
 def _scheduled_pairs(

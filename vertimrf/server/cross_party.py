@@ -124,7 +124,7 @@ def cross_party_marginals(
             )
             return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
         case CountSketchPlan():
-            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, held)
+            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, options, held)
     # Here every attribute is a group of its own, in schema order.
     wanted = crossing_pairs(plan.schema)
     if all(local.units == 0 for local in plan.local):
@@ -221,10 +221,12 @@ def _counted_marginals(
     messages: Sequence[Message],
     initial: MarkovRandomField,
     total: float,
+    options: RunOptions | None,
     held: Sequence[Holding] | None,
 ) -> CrossParty:
     """CarEst of count sketches: a measurement for every two groups."""
     groups, parties = plan.groups, plan.schedule.parties
+    progress = (RunOptions() if options is None else options).progress
     waiting = [iter(message.sketches) for message in messages]
     one_way = {m.attributes[0]: m.counts.astype(np.float64) for own in messages for m in own.marginals if len(m.attributes) == 1}
     counted = []
@@ -233,11 +235,11 @@ def _counted_marginals(
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
         counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors))
     if held is None:
-        cells = estimate_cells(sketch, counted, total)
+        cells = estimate_cells(sketch, counted, total, progress)
         matches = _counted_matches(plan, sketch, cells, total)
     else:
         own, errors = (np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True))
-        cells, shared = estimate_overlapping(sketch, counted, parties, own, errors)
+        cells, shared = estimate_overlapping(sketch, counted, parties, own, errors, progress)
         matches = tuple(
             Match(pair, float(shared.records[pair]), float(shared.errors[pair]))
             for pair in itertools.combinations(range(len(held)), 2)

@@ -26,6 +26,7 @@ from scipy import special
 
 from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
+from ..progress import Progress, Silent
 from .count_sketch import STEPS, code_steps
 from .parameters import CountSketchPlan
 
@@ -175,18 +176,21 @@ def _code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, F
     return gain / _curve(plan.bits).gain, power
 
 
-def estimate_cells(plan: CountSketchPlan, groups: Sequence[CountedGroup], total: float) -> Cells:
+def estimate_cells(
+    plan: CountSketchPlan, groups: Sequence[CountedGroup], total: float, progress: Progress | None = None
+) -> Cells:
     """All cells of all pairs of groups.
 
     Args:
         plan: the sketches' parameters.
         groups: any of the plan's, of one party or of several.
         total: record count.
+        progress: told of how many numbers have been gone through.
 
     Raises:
         MessageError: codes or sizes that do not fit the plan or each other.
     """
-    products = _products(plan, groups)
+    products = _products(plan, groups, progress)
     everybody = _Populations(
         np.ones((len(groups), 1)), np.array([[total]]), products.sizes[:, None], products.sigmas[:, None]
     )
@@ -194,7 +198,12 @@ def estimate_cells(plan: CountSketchPlan, groups: Sequence[CountedGroup], total:
 
 
 def estimate_overlapping(
-    plan: CountSketchPlan, groups: Sequence[CountedGroup], parties: Sequence[int], records: Floats, errors: Floats
+    plan: CountSketchPlan,
+    groups: Sequence[CountedGroup],
+    parties: Sequence[int],
+    records: Floats,
+    errors: Floats,
+    progress: Progress | None = None,
 ) -> tuple[Cells, Held]:
     """All cells of all pairs of groups, where parties hold different people: the records that both hold.
 
@@ -203,6 +212,7 @@ def estimate_overlapping(
         groups: of two parties or more.
         parties: of each group [length groups].
         records: how many records each party holds, and their standard ``errors`` [shape=(parties,), float64].
+        progress: told of how many numbers have been gone through.
 
     Returns:
         The cells, and how many records parties have in common; those of a party without groups count as everybody's.
@@ -210,7 +220,7 @@ def estimate_overlapping(
     Raises:
         MessageError: codes or sizes that do not fit the plan or each other.
     """
-    products = _products(plan, groups)
+    products = _products(plan, groups, progress)
     of_group = np.eye(len(records))[list(parties)]
     held, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
     common = np.clip(held.records, 0, np.minimum.outer(records, records))
@@ -242,7 +252,7 @@ def _shared_records(
     return held, inside, np.where(mine, sigmas, np.minimum(sums_errors, sizes))
 
 
-def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup]) -> _Products:
+def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress | None) -> _Products:
     """Raises as :func:`estimate_cells`."""
     for number, group in enumerate(groups):
         lengths = {len(group.codes), len(group.released), len(group.sizes), len(group.sizes_sigma)}
@@ -250,7 +260,9 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup]) -> _Product
             raise MessageError(f"Group {number} has codes of shape {group.codes.shape}, which do not fit its values or the plan.")
         if group.codes.size and group.codes.max() >= 1 << plan.bits:
             raise MessageError(f"Group {number} has codes beyond {plan.bits} bits: the message does not follow the plan.")
-    products = cross_products(np.concatenate([group.codes for group in groups]), plan.bits)
+    products = cross_products(
+        np.concatenate([group.codes for group in groups]), plan.bits, (Silent() if progress is None else progress).advance
+    )
     gains, powers = (np.concatenate(each) for each in zip(*(_code_moments(plan, group) for group in groups), strict=True))
     sizes = np.concatenate([np.maximum(group.sizes, 0.0) for group in groups])
     sigmas = np.concatenate([group.sizes_sigma for group in groups])

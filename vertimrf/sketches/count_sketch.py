@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..kernels.count_sketch import add_noise, add_records, noise_table, quantise, settle_noise
+from ..progress import Progress, Silent
 from .encoder import check_distinct, checked_records
 from .parameters import CountSketchPlan
 
@@ -84,12 +85,15 @@ class CountSketchEncoder:
         self._records = 0
         self._spent = False
 
-    def update(self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer]) -> None:
+    def update(
+        self, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.integer], progress: Progress | None = None
+    ) -> None:
         """Take in a chunk of records.
 
         Args:
             digests: 64-bit digests of the record ids [shape=(n,), uint64].
             codes: values, group-major, in the order of the encoder's groups [shape=(d, n), integers].
+            progress: told of how many repetitions have seen the chunk, in words that hold a few.
 
         Raises:
             TableError: arrays of other shapes or dtypes, a code outside its group's values, or more records than counters hold.
@@ -100,7 +104,8 @@ class CountSketchEncoder:
         self._count(digests.size)
         if digests.size and self._state.size:
             log_buckets = self._plan.buckets.bit_length() - 1
-            add_records(*self._key, digests, codes, self._first_row[:-1], log_buckets, 1, self._state)
+            told = Silent() if progress is None else progress
+            add_records(*self._key, digests, codes, self._first_row[:-1], log_buckets, 1, self._state, told.advance)
 
     def merge(self, other: CountSketchEncoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.

@@ -30,7 +30,7 @@ from vertimrf.trial import run_protocol
 
 PEOPLE = 24_000
 SCHEMA = schema_of(one=(3, 4, 2), two=(3, 4, 2))
-RUNS = 12
+RUNS = 8
 ENCODERS = ("count-sketch", "scheduled-pairs")
 
 
@@ -101,7 +101,7 @@ def test_presence_may_depend_on_an_attribute(world, inner):
 def test_estimates_are_as_far_off_as_they_say(world, encoder):
     """In standard errors: over runs the mean is within 5 / sqrt(runs) of 0, the spread below 5 / sqrt(2 runs) over 1."""
     _, at, tables = world
-    plan = plan_for(encoder=encoder, message_bytes=100_000)
+    plan = plan_for(encoder=encoder, message_bytes=50_000)
     off = []
     for _ in range(RUNS):
         secret = Secret.new()

@@ -13,7 +13,7 @@ from vertimrf.errors import MessageError
 from vertimrf.server.cross_party import Holding, Match
 from vertimrf.server.population import find_overlap, pattern_counts, same_people, same_sizes
 
-NAMES = ("one", "two", "three", "four", "five", "six")
+NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def overlap(sizes, common, error=50.0):
@@ -83,9 +83,9 @@ def test_nobody_in_common_is_a_sentence():
 
 
 def test_too_many_ways_are_a_sentence():
-    sizes = (10_000,) * 6
-    with pytest.raises(MessageError, match="6 parties overlap in 63 ways"):
-        overlap(sizes, (5_000,) * 15)
+    assert len(overlap((10_000,) * 8, (5_000,) * 28).patterns) == 255
+    with pytest.raises(MessageError, match="9 parties overlap in 511 ways"):
+        overlap((10_000,) * 9, (5_000,) * 36)
 
 
 def test_what_is_told():

@@ -28,8 +28,8 @@ Floats = npt.NDArray[np.float64]
 ERRORS = 5.0
 # Nor are those of a smaller part of the records, which noise hides in all that is made of them.
 NEGLIGIBLE = 0.01
-# Most ways in which a person can be held; each is a value of the model beside every attribute's.
-MOST_PATTERNS = 31
+# Most ways in which a person can be held: of everybody, each has a model of its own.
+MOST_PATTERNS = 255
 # Rounds of proportional fitting, and the change of a count, in records, at which they end.
 ROUNDS, SETTLED = 1000, 1e-6
 
@@ -46,6 +46,7 @@ class Overlap:
         counts: how many people each set holds, and no other party [shape=(patterns,), float64].
         errors: their standard errors. With three parties and more, counts follow from those of two only where nobody's presence
             at one party depends on that at two others together; that they may is in no error.
+        outer_error: standard error of the number of all people.
     """
 
     names: tuple[str, ...]
@@ -194,7 +195,8 @@ def find_overlap(names: Sequence[str], held: Sequence[Holding], matches: Sequenc
             raise MessageError(
                 f"Sketches match {match.records:,.0f} ± {match.error:,.0f} records between {between}, which cannot be told "
                 "from none: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
-                "record ids are written differently (`vertimrf align`) or are of other people."
+                "record ids are written differently (`vertimrf align`) or are of other people, or too few are in common for the "
+                "plan's noise."
             )
     records = np.array([own.records for own in held])
     common = np.minimum.outer(records, records)

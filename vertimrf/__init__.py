@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .party.releases import Releases
     from .party.secret import Secret
     from .plan.attribute import Attribute
+    from .plan.impossible import Impossible
     from .plan.plan import Plan
     from .plan.planner import make_plan
     from .plan.schema import Schema
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Attribute",
+    "Impossible",
     "Message",
     "Model",
     "Offer",
@@ -49,6 +51,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "Attribute": "plan.attribute",
+        "Impossible": "plan.impossible",
         "Message": "message",
         "Model": "named_model",
         "Offer": "keys",

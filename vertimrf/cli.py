@@ -343,6 +343,8 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
         listed = ", ".join(f"{' x '.join(marginal['columns'])} {marginal['tvd']:.3f}" for marginal in outcome[what][:most])
         if listed:
             click.echo(f"Farthest {what}: {listed}")
+    for line in sorted(outcome.get("impossible", []), key=lambda line: -line["synthetic"])[:most]:
+        click.echo(f"Impossible, {line['combination']}: {line['synthetic']:,} synthetic records, {line['real']:,} real ones")
     off = {
         name: (both["synthetic"]["mean"] - both["real"]["mean"], both["synthetic"]["deviation"] / both["real"]["deviation"])
         for name, both in outcome["numbers"].items()
@@ -395,6 +397,8 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
     merged = Schema.merge({path: Schema.load(path) for path in parts})
     merged.save(out)
     click.echo(f"{out}: {len(merged.attributes)} attributes of {', '.join(name for name, _ in merged.parties)}.")
+    for remark in merged.remarks():
+        click.echo(f"  Note: {remark}")
     if not merged.public:
         click.echo("  A part was read off data, which leaks its domains: its owners check it, and set public = true.")
 
@@ -463,6 +467,8 @@ def plan(
     )
     made.save(out)
     click.echo(made.summary())
+    for remark in loaded.remarks():
+        click.echo(f"  Note: {remark}")
     _print_forecast(made)
     click.echo(
         f"  Fingerprint {made.fingerprint}: all parties and the server must have this plan, with these keys; compare it by phone."

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import PlanError, SchemaError, TableError
-from .kernels.contingency import contingency
+from .kernels.contingency import contingency, pair_tables
 from .kernels.jit import in_slices
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
+from .tables.impossible import breaking
 from .tables.table import check_columns, encode_arrow, encode_columns, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
@@ -155,7 +156,7 @@ def tvd(
 
 def usual_ways(attributes: int) -> list[int]:
     """Attributes per marginal, as the paper has them, as far as there are so many."""
-    return [way for way in (3, 4, 5) if way <= attributes] or [attributes]
+    return [way for way in (3, 4, 5) if way <= attributes] or [attributes] * (attributes > 0)
 
 
 def evaluate(
@@ -190,6 +191,7 @@ def evaluate(
         - ``"tvd_across_parties"``: over marginals that span two or more parties, if there is more than one.
         - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
         - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
+        - ``"impossible"``, where the schema has any: how many records, real and synthetic, have each impossible combination.
         - ``"records"``: ``{"real": n, "synthetic": m}``, and where they differ ``"tables"``, of each real table.
         - ``"marginals"`` and ``"seed"`` as given.
         - ``"standing"``: these are exact statistics of the real tables: not private. ``"synthetic_standing"`` is what the
@@ -212,26 +214,36 @@ def evaluate(
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if party is not None:
-        schema = Schema.of({party: schema.part(party)}, public=schema.public)
-    if ways is None:
-        ways = usual_ways(len(schema.attributes))
+        inside = [schema.impossible[number] for number in schema.combinations_at(party)]
+        schema = Schema.of({party: schema.part(party)}, public=schema.public, impossible=inside)
     truth, numbers, held = read_real(real, id, schema, csv, population)
     differing = {"tables": held} if len({*held, truth.shape[1]}) > 1 else {}
     made = encode_columns(table, schema.attributes, where)
+    synthetic_numbers = original_numbers(schema.attributes, table, made, where)
+    broken = [
+        {"combination": str(stated), "real": int(breaking(truth, own).sum()), "synthetic": int(breaking(made, own).sum())}
+        for stated, own in zip(schema.impossible, schema.combinations, strict=True)
+    ]
+    # What has one value cannot be off.
+    varying = [i for i, size in enumerate(schema.sizes) if size > 1]
+    names, sizes = [schema.names[i] for i in varying], [schema.sizes[i] for i in varying]
+    owners = [schema.party_of(i) for i in varying]
+    truth, made = np.ascontiguousarray(truth[varying]), np.ascontiguousarray(made[varying])
+    if ways is None:
+        ways = usual_ways(len(varying))
     rng = np.random.default_rng(seed)
-    shuffled = np.stack([rng.permutation(row) for row in truth])
+    shuffled = np.array([rng.permutation(row) for row in truth], np.uint16).reshape(truth.shape)
     resampled = truth[:, rng.integers(truth.shape[1], size=made.shape[1])]
 
     def distances(codes: Codes, ways: Sequence[int], owners: Sequence[int] | None = None) -> dict[str, float]:
-        return by_way(tvd(truth, codes, schema.sizes, ways, marginals, seed, owners))
+        return by_way(tvd(truth, codes, sizes, ways, marginals, seed, owners))
 
-    synthetic_numbers = original_numbers(schema.attributes, table, made, where)
     out: dict[str, Any] = {
         "tvd": distances(made, ways),
         "tvd_resampled": distances(resampled, ways),
         "tvd_independent": distances(shuffled, ways),
-        "columns": farthest(truth, made, schema, 1),
-        "pairs": farthest(truth, made, schema, 2),
+        "columns": farthest_columns(truth, made, sizes, names),
+        "pairs": farthest_pairs(truth, made, sizes, names),
         "numbers": compare_numbers(numbers, synthetic_numbers),
         "correlations": compare_correlations(numbers, synthetic_numbers),
         "records": {"real": truth.shape[1], "synthetic": made.shape[1]} | differing,
@@ -240,19 +252,31 @@ def evaluate(
         "standing": EXACT.to_json(),
         "synthetic_standing": read_standing(synthetic).to_json(),
     }
-    if len(schema.parties) > 1:
-        owners = [schema.party_of(i) for i in range(len(schema.attributes))]
+    if broken:
+        out["impossible"] = broken
+    if len(set(owners)) > 1:
         out["tvd_across_parties"] = distances(made, [way for way in ways if way > 1], owners)
     return out
 
 
-def farthest(real: Codes, synthetic: Codes, schema: Schema, way: int) -> list[dict[str, Any]]:
-    """The distance of every marginal of so many attributes, farthest first."""
-    found = [
-        {"columns": [schema.names[i] for i in subset], "tvd": distance(real, synthetic, schema.sizes, subset)}
-        for subset in itertools.combinations(range(len(schema.attributes)), way)
-    ]
+def farthest_columns(real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The distance of every attribute, farthest first."""
+    found = [{"columns": [name], "tvd": distance(real, synthetic, sizes, (i,))} for i, name in enumerate(names)]
     return sorted(found, key=lambda marginal: -marginal["tvd"])
+
+
+def farthest_pairs(real: Codes, synthetic: Codes, sizes: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The distance of every two attributes, farthest first."""
+    n, m = real.shape[1], synthetic.shape[1]
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    few = [pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= max(FEW_CELLS, n + m)]
+    both = zip(pair_tables(real, sizes, few), pair_tables(synthetic, sizes, few), strict=True)
+    found = {pair: 0.5 * float(np.abs(p / n - q / m).sum()) for pair, (p, q) in zip(few, both, strict=True)}
+    out = [
+        {"columns": [names[a], names[b]], "tvd": found[a, b] if (a, b) in found else distance(real, synthetic, sizes, (a, b))}
+        for a, b in pairs
+    ]
+    return sorted(out, key=lambda marginal: -marginal["tvd"])
 
 
 def by_way(means: dict[int, float]) -> dict[str, float]:

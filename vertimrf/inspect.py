@@ -127,6 +127,9 @@ def _schema(schema: Schema) -> str:
     for party, held in schema.parties:
         sizes = {a.name: a.size for a in schema.part(party)}
         lines.append(f"  {party}: " + ", ".join(f"{name} ({sizes[name]})" for name in held))
+    lines += [f"  impossible: {combination}" for combination in schema.impossible[:12]]
+    if len(schema.impossible) > 12:
+        lines.append(f"  … and {len(schema.impossible) - 12} more.")
     return "\n".join(lines)
 
 

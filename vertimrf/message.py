@@ -72,7 +72,7 @@ class Message:
             "count": self.count,
             "marginals": [{"attributes": list(m.attributes), "sigma": m.sigma, "units": m.units} for m in self.marginals],
         }
-        if plan.sketch is not None and plan.sketch.publishes_rows:
+        if plan.sketch is not None and plan.sketch.publishes_rows and self.sketches:
             header["rows"] = self.sketches[0].size
         arrays: dict[str, npt.NDArray[Any]] = {f"marginal{i}": m.counts for i, m in enumerate(self.marginals)}
         arrays |= {f"bins{i}": bins.astype(np.uint16) for i, bins in enumerate(itertools.chain(*self.bins))}
@@ -227,7 +227,7 @@ def largest_message(plan: Plan) -> int:
     """The most bytes that any party's message before sealing can have under a plan."""
     most = 0
     for party, local in enumerate(plan.local):
-        sizes = [plan.schema.sizes[a] for a in plan.schema.party_attributes(plan.party_names[party])]
+        sizes = [plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party])]
         larger = min(local.units, 2 ** len(sizes))
         cells = sum(sizes) + larger * min(math.prod(sizes), local.largest_clique)
         groups = plan.schedule.of_party(party)
@@ -267,7 +267,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     if not isinstance(party, int) or not 0 <= party < len(plan.local):
         raise MessageError(f"party {party!r} is not one of the plan's {len(plan.local)}.")
     sizes = plan.schema.sizes
-    mine = set(plan.schema.party_attributes(plan.party_names[party]))
+    mine = set(plan.schema.varying(plan.party_names[party]))
     marginals = []
     for i, entry in enumerate(header["marginals"]):
         attributes = tuple(int(a) for a in entry["attributes"])
@@ -278,7 +278,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
         marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma, units))
-    _check_marginals(marginals, plan.local[party], plan.schema.party_attributes(plan.party_names[party]))
+    _check_marginals(marginals, plan.local[party], plan.schema.varying(plan.party_names[party]))
     bins = []
     number = itertools.count()
     groups = plan.schedule.of_party(party)
@@ -292,7 +292,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         bins.append(tuple(maps))
     sketches: list[npt.NDArray[np.uint8]] = []
     if plan.sketch is not None:
-        sketches = _sketches(arrays, plan.sketch, groups, int(header["rows"]) if plan.sketch.publishes_rows else 0)
+        sketches = _sketches(arrays, plan.sketch, groups, int(header["rows"]) if plan.sketch.publishes_rows and groups else 0)
     count = header["count"]
     if (count is None) != (party != 0) or not (count is None or (isinstance(count, int) and abs(count) < 1 << 62)):
         raise MessageError("the first party, and it alone, states a record count.")

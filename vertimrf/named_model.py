@@ -16,6 +16,7 @@ from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.sample import sample
 from .plan.defaults import HELD_BY
+from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.parts import PartModel, sample_parts
@@ -84,6 +85,10 @@ class Model:
         conditions = dict(given or {})
         parts = self._held_by(conditions.pop(HELD_BY)) if self.others and HELD_BY in conditions else self._parts
         kept = {self.schema.index(name): self._codes(name, value) for name, value in conditions.items()}
+        asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
+        if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
+            rules = self.schema.named(together, start=False)
+            raise NoMassError(f"No record has {asked}: the schema rules it out by {rules}.")
         try:
             if self.others:
                 codes, held = sample_parts(self.schema, parts, rows, rng, kept)
@@ -91,7 +96,6 @@ class Model:
                 wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
                 codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
-            asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
             raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
         table = decode(codes, self.schema.attributes, rng)
         return with_holders(table, self.schema, [part.parties for part in parts], held) if self.others else table

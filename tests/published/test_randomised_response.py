@@ -240,7 +240,7 @@ def test_plans_and_messages_survive_their_files_and_are_checked(plan, parts, tmp
         back = Message.from_bytes(message.to_bytes(plan), plan)
         for ours, theirs in zip(back.sketches, message.sketches, strict=True):
             np.testing.assert_array_equal(ours, theirs)
-    foreign = replace(messages[0], sketches=(messages[0].sketches[0] | 8, messages[0].sketches[1]))
+    foreign = replace(messages[0], sketches=(messages[0].sketches[0] | 8,))
     with pytest.raises(MessageError, match="above its highest level 3"):
         Message.from_bytes(foreign.to_bytes(plan), plan)
     shorter = replace(messages[0], sketches=tuple(table[:, 1:] for table in messages[0].sketches))
@@ -265,7 +265,10 @@ def test_bad_parameters_are_one_sentence(bad):
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_to_respond_with_is_refused():
-    schema = schema_of(one={"a": 1}, two={"x": 1})
-    with pytest.raises(PlanError, match="at least 2 values"):
-        make_plan(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr")
+def test_attributes_of_one_value_have_no_responses():
+    schema = schema_of(one={"a": 1, "b": 3}, two={"x": 1, "y": 2})
+    sketch = make_plan(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch
+    assert isinstance(sketch, ResponsePlan)
+    assert sketch.sizes == (3, 2)
+    none = schema_of(one={"a": 1}, two={"x": 1})
+    assert make_plan(none, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch is None

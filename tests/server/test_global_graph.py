@@ -228,7 +228,7 @@ def test_where_a_pair_is_far_from_fitted_smaller_steps_are_tried_and_the_better_
     local, crossing = everything(chain(sizes, 0.05), sizes, 3)
     steps = []
 
-    def grown(plan, one_way, larger, independent, batch, progress):
+    def grown(plan, one_way, larger, zeros, independent, batch, progress):
         """A tree of the whole chain, or of its first pair alone."""
         edges = [(i, i + 1) for i in range(5 if len(steps) == better else 1)]
         steps.append(batch)

@@ -27,7 +27,7 @@ from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
 from vertimrf.server.rows import decode
 from vertimrf.tables.arrow import check_output, read_arrow, read_standing, write_table
-from vertimrf.tables.ids import format_ids, id_shapes
+from vertimrf.tables.ids import as_texts, digest_ids, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
 from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table, read_chunks
 
@@ -401,6 +401,54 @@ def test_ids_of_every_type_have_formats() -> None:
     assert encode_table(pa.table({"id": ["007"]}), "id", (), id_format=["unpad"]).digests.tolist() == [
         xxhash.xxh64_intdigest(b"7")
     ]
+
+
+WRITTEN = {
+    "text": pa.chunked_array([["a", "7"], ["x y"]]),
+    "views": pa.chunked_array([pa.array(["a", "7"], pa.string_view())]),
+    "words": pa.chunked_array([["a", "b", "a"]]).dictionary_encode(),
+    "bytes": pa.chunked_array([[b"a", b"7"]]),
+    "whole": pa.chunked_array([[7, -3, -(2**63)]]),
+    "unsigned": pa.chunked_array([pa.array([2**64 - 1], pa.uint64())]),
+    "floats": pa.chunked_array([[7.0, -3.0, 2.0**53]]),
+    "halves": pa.chunked_array([pa.array([1.0, 2.0], pa.float32())]),
+    "decimals": pa.chunked_array([pa.array([7, 123456789012345678901], pa.decimal128(21, 0))]),
+    "uuids": pa.chunked_array([pa.array([uuid.UUID(int=i).bytes for i in (5, 1 << 127)], pa.uuid())] * 2),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_ids_have_the_digest_of_their_text(kind: str) -> None:
+    """A format that changes nothing changes no digest, whatever the ids are stored as."""
+    ids = WRITTEN[kind]
+    texts = as_texts(ids, "ids")
+    assert digest_ids(ids, "ids").tolist() == digest_ids(texts, "ids").tolist()
+    assert digest_ids(ids, "ids").tolist() == digest_ids(format_ids(ids, ["strip"]), "ids").tolist()
+    assert [xxhash.xxh64_intdigest(text.encode()) for text in texts.to_pylist()] == digest_ids(ids, "ids").tolist()
+    assert as_texts(ids.slice(1), "ids").to_pylist() == texts.to_pylist()[1:]
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        (pa.chunked_array([[7.5, 8.0]]), "ids are decimal numbers"),
+        (pa.chunked_array([[2.0**53 + 2]]), "ids are decimal numbers"),
+        (pa.chunked_array([[True]]), "ids are of the type bool"),
+        (pa.chunked_array([[Decimal("1.5")]]), "ids are of the type decimal128"),
+        (pa.chunked_array([[b"\xff"]]), "ids are bytes that are no UTF-8 text"),
+    ],
+)
+def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str) -> None:
+    for formats in (["strip"], ["whole", "unpad"]):
+        with pytest.raises(TableError, match=words):
+            encode_table(pa.table({"id": ids}), "id", (), id_format=formats)
+
+
+def test_missing_uuids_are_missing_texts() -> None:
+    some = uuid.UUID(int=9)
+    ids = pa.chunked_array([pa.array([None, some.bytes], pa.uuid())])
+    assert as_texts(ids, "ids").to_pylist() == [None, str(some)]
+    assert id_shapes(pa.chunked_array([[b"\xff", b"a"]])) == {"(bytes)": 2}
 
 
 def test_shapes_of_ids_tell_no_id() -> None:

@@ -20,13 +20,11 @@ from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import UNMEASURED, Measurement
 from ..model.sample import sample
 
-__all__ = ["Accuracy", "EngineModel", "NotOurs", "Observation", "fell_back", "fitted", "structural_zeros", "warm_model"]
+__all__ = ["Accuracy", "EngineModel", "NotOurs", "Observation", "fell_back", "fitted", "warm_model"]
 
 Array = npt.NDArray[np.float64]
 # Standard deviations farther apart than this are beyond our fit, which raises the least of them.
 SIGMA_RANGE = 1e3
-# Log of a combination that cannot occur: its probability is exactly 0, and no parameter of a fit is large enough to change that.
-FORBIDDEN = -1e30
 
 
 class NotOurs(Exception):
@@ -100,7 +98,7 @@ def fitted(
         total: record count.
         accuracy: how far to go.
         warm: where to start.
-        zeros: see :func:`structural_zeros`.
+        zeros: see :mod:`vertimrf.model.structural_zeros`.
 
     Raises:
         NotOurs: the engine cannot do it, and why.
@@ -110,11 +108,8 @@ def fitted(
         raise NotOurs(f"standard deviations from {min(spread):g} to {max(spread):g} are too far apart")
     try:
         measured = [o.measurement(sizes, total) for o in observed if o.attributes]
-        start = None if warm is None and not zeros else start_of(sizes, warm, zeros)
-        sets = [*(m.attributes for m in measured), *(f.attributes for f in zeros)]
-        edges = {pair for own in sets for pair in itertools.combinations(own, 2)}
         model = fit(
-            sizes, measured, total, tree=junction_tree(sizes, edges), warm=start,
+            sizes, measured, total, warm=warm, zeros=zeros,
             proximal_weight=accuracy.proximal_weight, min_improvement=accuracy.min_improvement,
         )  # fmt: skip
     except ModelError as error:
@@ -124,23 +119,6 @@ def fitted(
         if not np.isfinite(held).all() or held[f.logs < 0].any():
             raise NotOurs("the fit did not keep the structural zeros")
     return model
-
-
-def start_of(sizes: Sequence[int], warm: MarkovRandomField | None, zeros: Sequence[Factor]) -> MarkovRandomField:
-    """A model to start from, in which what is forbidden has no mass; a fit never gives it any."""
-    return product(sizes, [*([] if warm is None else warm.factors), *zeros])
-
-
-def structural_zeros(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Factor:
-    """A factor under which only some combinations of values can occur.
-
-    Args:
-        attributes: positions in the domain, in the order of the axes.
-        allowed: whether each combination can occur [one axis per attribute].
-    """
-    order = np.argsort(attributes)
-    logs = np.where(allowed, 0.0, FORBIDDEN).transpose(order)
-    return Factor(tuple(int(a) for a in np.sort(attributes)), np.ascontiguousarray(logs))
 
 
 def warm_model(sizes: Sequence[int], potentials: Mapping[tuple[int, ...], Array]) -> MarkovRandomField | None:

@@ -15,7 +15,8 @@ import mbi
 import numpy as np
 
 from ..model.markov_random_field import Factor
-from .linear import Accuracy, EngineModel, NotOurs, Observation, fell_back, fitted, structural_zeros, warm_model
+from ..model.structural_zeros import allowing
+from .linear import Accuracy, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
 
 __all__ = ["Estimator", "Model"]
 
@@ -154,4 +155,4 @@ def warm_of(domain: mbi.Domain, warm_start: Any) -> Any:
 def zeros_of(domain: mbi.Domain, constraint: mbi.Constraint) -> Factor:
     """The structural zeros of a constraint."""
     attributes = [domain.attributes.index(a) for a in constraint.domain.attributes]
-    return structural_zeros(attributes, np.asarray(constraint.potential.values) == 0)
+    return allowing(attributes, np.asarray(constraint.potential.values) == 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .jit import kernel
 
-__all__ = ["all_pairs", "contingency"]
+__all__ = ["all_pairs", "contingency", "pair_tables"]
 
 Counts = npt.NDArray[np.int64]
 
@@ -27,6 +27,8 @@ Counts = npt.NDArray[np.int64]
 JOINT_CELLS = 1 << 15
 # Records whose cell numbers are worked out at once, and fewest records worth a thread.
 CHUNK, SHARE = 4096, 1 << 20
+# Cells of two-way tables that are counted at once where one table after the other will do.
+MOST_CELLS = 1 << 24
 
 
 def contingency(
@@ -87,6 +89,18 @@ def all_pairs(
         for found in pool.map(lambda item: count(*item), joints):
             out.update(found)
     return [out[a, b] if a < b else np.ascontiguousarray(out[b, a].T) for a, b in pairs]
+
+
+def pair_tables(
+    codes: npt.NDArray[np.uint16], sizes: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> Iterator[Counts]:
+    """As :func:`all_pairs`, one table after the other: where domains are large, so few are counted at a time that they do not
+    add up.
+    """
+    ends = itertools.accumulate(int(sizes[a]) * int(sizes[b]) for a, b in pairs)
+    batches = itertools.groupby(zip(pairs, ends, strict=True), lambda pair: pair[1] // MOST_CELLS)
+    for _, batch in batches:
+        yield from all_pairs(codes, sizes, [pair for pair, _ in batch])
 
 
 def _joints(

@@ -36,13 +36,16 @@ class CliqueBudget:
         sizes: domain size of every attribute.
         limit: most cells a clique may have. Attributes larger than it on their own are left as they are.
 
+    Attributes:
+        limit: as given.
+
     Raises:
         ModelError: a size below 1.
     """
 
     def __init__(self, sizes: Sequence[int], limit: float) -> None:
         self._sizes = checked_sizes(sizes)
-        self._limit = limit
+        self.limit = limit
         self._neighbours = dict.fromkeys(range(len(self._sizes)), 0)
         self._cliques = [1 << i for i in range(len(self._sizes))]
         self._cells = list(self._sizes)
@@ -61,7 +64,7 @@ class CliqueBudget:
     def tree(self) -> JunctionTree:
         """A junction tree of the accepted graph within the limit: the one of fewest cells, unless that exceeds it."""
         best = junction_tree(self._sizes, self.edges)
-        return best if best.largest <= max(self._limit, self.largest) else rooted(self._sizes, self._cliques)
+        return best if best.largest <= max(self.limit, self.largest) else rooted(self._sizes, self._cliques)
 
     def try_edge(self, a: int, b: int) -> bool:
         """Add one edge if the limit allows; says whether it is in."""
@@ -90,7 +93,7 @@ class CliqueBudget:
 
     def _exceeds(self, cliques: list[int]) -> bool:
         """Whether a clique of two or more attributes (more than one bit) is over the limit; single ones are there anyway."""
-        return any(c & (c - 1) and self._size(c) > self._limit for c in cliques)
+        return any(c & (c - 1) and self._size(c) > self.limit for c in cliques)
 
     def _size(self, clique: int) -> int:
         return math.prod(self._sizes[i] for i in bits(clique))
@@ -118,12 +121,12 @@ class CliqueBudget:
                 separator = self._cliques[i] & self._cliques[j]
                 for v in bits(separator):
                     local[v] |= separator & ~(1 << v)
-        found = [c for part in components(local) for c in best_cliques(local, part, self._sizes, self._limit)]
+        found = [c for part in components(local) for c in best_cliques(local, part, self._sizes, self.limit)]
         cliques = [c for i, c in enumerate(self._cliques) if i not in affected] + found
         if self._exceeds(found):
             whole = [part for part in components(neighbours) if part & touched]
             if all(part.bit_count() <= SMALL_COMPONENT for part in whole):
-                found = [c for part in whole for c in best_cliques(neighbours, part, self._sizes, self._limit)]
+                found = [c for part in whole for c in best_cliques(neighbours, part, self._sizes, self.limit)]
                 cliques = [c for c in self._cliques if not any(c & part for part in whole)] + found
         return neighbours, cliques
 

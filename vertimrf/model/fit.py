@@ -50,6 +50,7 @@ def fit(
     *,
     tree: JunctionTree | None = None,
     warm: MarkovRandomField | None = None,
+    zeros: Sequence[Factor] = (),
     proximal_weight: float = 30.0,
     min_improvement: float = 0.02,
     steps: int = 50,
@@ -79,8 +80,9 @@ def fit(
         sizes: domain size of every attribute.
         measurements: noisy marginals; may disagree and hold negative counts.
         total: record count.
-        tree: a junction tree that covers every measurement; default: from their attributes.
+        tree: a junction tree that covers every measurement and structural zero; default: from their attributes.
         warm: a model to start from; its factors that fit in the tree are taken over.
+        zeros: factors under which some combinations have no mass (:mod:`~.structural_zeros`); no fit ever gives them any.
         proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all
             cells); the smaller it is, the farther a step goes.
         min_improvement: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than
@@ -94,8 +96,9 @@ def fit(
         progress: told step, iteration and gradient as it goes.
 
     Raises:
-        ModelError: a measurement does not fit the sizes or the tree, or contradicts the total; the total is not positive; a
-            clique is too large; ``proximal_weight``, ``min_improvement`` or ``steps`` is out of range.
+        ModelError: a measurement or structural zero does not fit the sizes or the tree; a measurement contradicts the total,
+            which is not positive; the zeros leave nothing; a clique is too large; ``proximal_weight``, ``min_improvement`` or
+            ``steps`` is out of range.
     """
     sizes = tuple(int(s) for s in sizes)
     _check(sizes, measurements, total)
@@ -105,7 +108,7 @@ def fit(
             f"{proximal_weight}, {min_improvement} and {steps}."
         )
     if tree is None:
-        tree = junction_tree(sizes, _edges(measurements))
+        tree = junction_tree(sizes, _edges([*measurements, *zeros]))
     if tree.sizes != sizes:
         raise ModelError(f"The junction tree is for attribute sizes {tree.sizes}, not {sizes}.")
     for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True):
@@ -116,9 +119,14 @@ def fit(
     for m in measurements:
         if tree.covering(m.attributes) < 0:
             raise ModelError(f"No clique of the junction tree holds the {m.where}.")
+    for f in zeros:
+        if tree.covering(f.attributes) < 0:
+            raise ModelError(f"No clique of the junction tree holds the structural zeros of attributes {f.attributes}.")
 
     kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
-    factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in kept)])
+    factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in (*kept, *zeros))])
+    if zeros:
+        factors.rule_out([(f.attributes, f.logs) for f in zeros])
     for f in kept:
         factors.add(f.attributes, f.logs)
     for attribute, logs in _independent(measurements).items():
@@ -172,5 +180,5 @@ def summarize(sizes: Sequence[int], measurements: Sequence[Measurement] | Juncti
     return summary_of(junction_tree(sizes, _edges(measurements)))
 
 
-def _edges(measurements: Sequence[Measurement]) -> set[tuple[int, int]]:
-    return {pair for m in measurements for pair in itertools.combinations(m.attributes, 2)}
+def _edges(sets: Sequence[Measurement | Factor]) -> set[tuple[int, int]]:
+    return {pair for m in sets for pair in itertools.combinations(m.attributes, 2)}

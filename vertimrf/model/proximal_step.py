@@ -35,8 +35,9 @@ MEMORY = 12
 LEAST_SIGMA = 1 / 30
 # Logs this far above their mean call for moving what factors share into one of them.
 LARGE_LOG, SWEEPS = 30.0, 20
-# Logs below this are of combinations that cannot occur, which a model to start from may rule out.
-RULED_OUT = -1e20
+# Log of a combination that cannot occur: its probability is exactly 0, and no parameter of a fit is large enough to change that;
+# logs below the second are of such combinations.
+FORBIDDEN, RULED_OUT = -1e30, -1e20
 
 
 class LogFactors:
@@ -71,6 +72,25 @@ class LogFactors:
         """Add a table over some attributes, in the order of its axes, to the factor that holds them."""
         f = self.home(attributes)
         self._table(self.logs, f)[...] += _spread(logs, attributes, self.engine.factors[f])
+
+    def rule_out(self, zeros: Sequence[tuple[Attributes, Array]]) -> None:
+        """Take the mass from combinations that cannot occur, before anything is added: from those given by tables of logs, and in
+        every factor from what follows from them.
+
+        Measurements may give counts to what cannot occur. Were it ruled out in another factor alone, the parameters of these
+        cells, which nothing holds back, would leave the range of double precision.
+
+        Raises:
+            ModelError: nothing can occur.
+        """
+        for attributes, logs in zeros:
+            self.add(attributes, logs)
+        nothing = Dual(self, [], 1.0)
+        log_total, _ = nothing.calibrate(nothing.measured)
+        if not math.isfinite(log_total):
+            raise ModelError("The structural zeros leave nothing that can occur; state fewer of them.")
+        self.logs[:] = np.where(self.marginals == 0, FORBIDDEN, 0.0)
+        self.marginals[:] = 0
 
     def tables(self) -> list[tuple[Attributes, Array]]:
         """Every factor's attributes, sorted, and its logs."""

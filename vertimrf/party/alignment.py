@@ -74,12 +74,12 @@ def sample_ids(ids: pa.ChunkedArray, secret: Secret, plan: Plan, where: str) -> 
     Raises:
         TableError: null or empty ids, or ids of a type that are none.
     """
-    order = np.argsort(digest_ids(format_ids(ids, FORMATS), where), kind="stable")[:SAMPLED]
+    order = np.argsort(digest_ids(format_ids(ids, FORMATS, where), where), kind="stable")[:SAMPLED]
     chosen = ids.take(pa.array(order))
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:
-        digests = digest_ids(format_ids(chosen, formats), where)
+        digests = digest_ids(format_ids(chosen, formats, where), where)
         keyed = {hashlib.blake2b(digest.tobytes(), key=key, digest_size=DIGEST).digest() for digest in digests.astype("<u8")}
         out[formats] = np.frombuffer(b"".join(sorted(keyed)), np.uint8).reshape(-1, DIGEST)
     return out

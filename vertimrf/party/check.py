@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import SchemaError, TableError
 from ..plan.plan import Plan
 from ..tables.ids import check_distinct, digest_ids, format_ids, id_shapes
+from ..tables.impossible import impossible_records
 from ..tables.table import check_columns, encode_columns
 
 __all__ = ["Check", "check_space", "check_table"]
@@ -57,12 +59,15 @@ def check_table(table: pa.Table, id: str, plan: Plan, party: str, where: str, id
         check_columns(table.column_names, id, attributes, where)
     except SchemaError as error:
         problems.append(str(error))
+    encoded = []
     for attribute in attributes:
         if attribute.name in table.column_names:
             try:
-                encode_columns(table, [attribute], where, id if id in table.column_names else None)
+                encoded.append(encode_columns(table, [attribute], where, id if id in table.column_names else None))
             except SchemaError as error:
                 problems.append(str(error))
+    if len(encoded) == len(attributes):
+        problems += impossible_records(np.concatenate(encoded), plan.schema, party, where)
     facts.append(f"{table.num_rows:,} records, {len(attributes)} attributes in the plan.")
     if not table.num_rows:
         problems.append(f"{where} has no records.")
@@ -75,12 +80,13 @@ def check_table(table: pa.Table, id: str, plan: Plan, party: str, where: str, id
         problems.append(f"{where} has no id column {id!r}.")
     elif table.num_rows:
         try:
-            digests = digest_ids(format_ids(table[id], id_format), f"{where}, id column {id!r}")
-            check_distinct(digests, table[id], f"{where}, id column {id!r}")
+            column = f"{where}, id column {id!r}"
+            written = format_ids(table[id], id_format, column)
+            check_distinct(digest_ids(written, column), table[id], column)
         except TableError as error:
             problems.append(str(error))
         else:
-            shapes = id_shapes(format_ids(table[id], id_format))
+            shapes = id_shapes(written)
             listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(shapes.items())[:SHAPES])
             facts.append(f"Ids are distinct; their shapes: {listed}{', ...' if len(shapes) > SHAPES else ''}.")
             if len(shapes) > 1:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels.contingency import all_pairs, contingency
+from ..kernels.contingency import contingency, pair_tables
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.junction_tree import JunctionTree
@@ -26,8 +26,6 @@ Codes = npt.NDArray[np.uint16]
 TRIPLE_WEIGHT = 0.25
 # Where they are not, marginals of every order are measured while they are so many or fewer.
 ENOUGH_MARGINALS = 500
-# Cells of two-way tables that are counted at once.
-MOST_CELLS = 1 << 24
 
 
 def release_local_model(
@@ -37,6 +35,7 @@ def release_local_model(
     noise: Noise,
     progress: Progress | None = None,
     workload: Workload | None = None,
+    linked: Sequence[Sequence[int]] = (),
 ) -> tuple[LocalMarginal, ...]:
     """Run LocMRF on one party's table: all that it publishes.
 
@@ -51,6 +50,7 @@ def release_local_model(
         noise: the noise source.
         progress: told of how many cells have been released.
         workload: marginals that matter most, attributes numbered within the party.
+        linked: attributes that the schema's impossible combinations link: the model holds them in cliques, so they come first.
 
     Returns:
         Measured marginals, attributes numbered within the party; one-way marginals first.
@@ -67,6 +67,8 @@ def release_local_model(
     # From here on only noisy figures steer.
     total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
     budget = CliqueBudget(sizes, plan.largest_clique)
+    for own in linked:
+        budget.try_clique(own)
     if plan.score_sigma:
         pairs = list(itertools.combinations(range(d), 2))
         scores = _noisy_r_scores(codes, sizes, pairs, plan, noise)
@@ -130,10 +132,7 @@ def _noisy_r_scores(
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     n = codes.shape[1]
     exact = np.empty(len(pairs))
-    # A few at a time where domains are large, so that their tables do not add up.
-    ends = dict(zip(pairs, np.cumsum([sizes[a] * sizes[b] for a, b in pairs]), strict=True))
-    batches = itertools.groupby(pairs, lambda pair: ends[pair] // MOST_CELLS)
-    for i, table in enumerate(table for _, batch in batches for table in all_pairs(codes, sizes, list(batch))):
+    for i, table in enumerate(pair_tables(codes, sizes, pairs)):
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(n, 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
     noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID

@@ -24,6 +24,7 @@ from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
 from ..tables.arrow import Source
+from ..tables.impossible import check_possible
 from ..tables.table import Table, encode_table
 from .local_model import release_local_model
 from .releases import Release, Releases, table_digest
@@ -63,6 +64,7 @@ class Party:
         self._plan = plan
         self._index = plan.party_names.index(name)
         self._attributes = plan.schema.party_attributes(name)
+        self._varying = plan.schema.varying(name)
         self._secret = secret
         self._clock = clock if clock is not None else Clock()
         self._options = options if options is not None else RunOptions()
@@ -97,6 +99,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
         """
         self._check(table)
         with threads(self._options.num_threads):
@@ -109,18 +112,20 @@ class Party:
             exact = np.array([table.codes.shape[1]], np.int64)
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
-            sizes = [plan.schema.sizes[i] for i in self._attributes]
+            held = [self._attributes.index(a) for a in self._varying]
+            codes = table.codes if len(held) == len(table.codes) else table.codes[held]
+            sizes = [plan.schema.sizes[a] for a in self._varying]
             released = release_local_model(
-                table.codes, sizes, plan.local[self._index], self._noise, self._options.progress,
-                plan.workload.part(self._attributes),
+                codes, sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying),
+                [[self._varying.index(a) for a in own] for own in self._linked()],
             )  # fmt: skip
             one_way = self._one_way(released)
             bins = self._bins(one_way)
         sketches: tuple[npt.NDArray[np.uint8], ...] = ()
-        if plan.sketch is not None:
+        groups = plan.schedule.of_party(self._index)
+        if plan.sketch is not None and groups:
             with self._clock("LocEnc"):
                 key = derive(self._secret, plan.digest(), purpose="sketches")
-                groups = plan.schedule.of_party(self._index)
                 published = [plan.groups[g] for g in groups]
                 rows = self._group_rows(table, published, bins)
                 if isinstance(plan.sketch, CountSketchPlan):
@@ -135,7 +140,7 @@ class Party:
             private=self._noise.private,
             count=count,
             marginals=tuple(
-                LocalMarginal(tuple(self._attributes[a] for a in m.attributes), m.counts, m.sigma, m.units)
+                LocalMarginal(tuple(self._varying[a] for a in m.attributes), m.counts, m.sigma, m.units)
                 for m in released
             ),
             bins=bins,
@@ -153,6 +158,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
         """
         if follow_up.plan.digest() != self._plan.digest():
@@ -176,6 +182,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
             PrivacyError: the plan was released for from another table, or no record can be kept of it.
         """
         self._check(table)
@@ -196,6 +203,7 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
             PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
         """
@@ -220,11 +228,19 @@ class Party:
                 f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
                 f"{', '.join(a.name for a in mine)}."
             )
+        name = self._plan.party_names[self._index]
+        check_possible(table.codes, self._plan.schema, name, f"The table of {name}")
+
+    def _linked(self) -> list[tuple[int, ...]]:
+        """Attributes of this party that the schema's impossible combinations link."""
+        held = self._attributes
+        combinations = self._plan.schema.combinations_at(self._plan.party_names[self._index]).values()
+        return [tuple(held[place] for place, _ in combination) for combination in combinations]
 
     def _one_way(self, released: Sequence[LocalMarginal]) -> dict[int, npt.NDArray[np.float64]]:
         """Released counts of each attribute's values."""
         return {
-            self._attributes[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
+            self._varying[m.attributes[0]]: m.counts.astype(np.float64) for m in released if len(m.attributes) == 1
         }
 
     def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:

@@ -239,6 +239,14 @@ class Attribute:
         edge = self.edges[index]
         return f"{edge:g}" if self.calendar is None else to_text(self.calendar, edge, self.timezone)
 
+    def code_text(self, code: int) -> str:
+        """What a code stands for, as people read it."""
+        if self.missing and code == self.size - 1:
+            return "missing"
+        if self.kind == "numeric":
+            return f"from {self.edge_text(code)} to {self.edge_text(code + 1)}"
+        return repr(self.values[code] if self.kind == "categorical" else code)
+
     def to_json(self) -> dict[str, Any]:
         """The attribute as the mapping that a schema file holds; parts at their defaults are left out."""
         out: dict[str, Any] = {"name": self.name}

@@ -114,7 +114,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     # Counters have 32 bits until they are cut to codes.
     wide = 5 if isinstance(plan.sketch, CountSketchPlan) else 1
     for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
-        sizes = [plan.schema.sizes[a] for a in plan.schema.party_attributes(name)]
+        sizes = [plan.schema.sizes[a] for a in plan.schema.varying(name)]
         measured = measured_cells(sizes, local, records)
         pairs = len(sizes) * (len(sizes) - 1) / 2 if local.score_sigma else 0
         work = START + records * len(sizes) * SECONDS_PER_READ_VALUE + SECONDS_PER_NOISE * measured
@@ -127,9 +127,10 @@ def forecast(plan: Plan) -> WholeForecast | None:
         columns = len(sizes) + len(plan.schedule.of_party(party))
         memory = PROCESS_BYTES + records * (2 * columns + 32) + max(wide * held[party], held[party] + COPIES * packed[party])
         parties.append(Forecast(work, memory))
-    cells = model_cells(plan.schema.sizes, plan.tau)
+    varying = [size for size in plan.schema.sizes if size > 1]
+    cells = model_cells(varying, plan.tau)
     working = SECONDS_PER_FIT + local_model + estimating + sum(packed) * SECONDS_PER_BYTE
-    working += SECONDS_PER_MODEL_CELL * cells + SECONDS_PER_CLIQUE * _cliques(plan.schema.sizes, plan.tau)
+    working += SECONDS_PER_MODEL_CELL * cells + SECONDS_PER_CLIQUE * _cliques(varying, plan.tau)
     working += SECONDS_PER_SAMPLED * records * d
     memory = PROCESS_BYTES + sum(held) + max(COPIES * max(packed, default=0.0), 8 * cells) + 4 * records * d
     # A trial starts once, and keeps the codes of all parties while the server works.
@@ -172,6 +173,8 @@ def _numbers(plan: Plan, party: int) -> float:
 
 def _together(sizes: Sequence[int], limit: float) -> float:
     """Attributes of a clique of ``limit`` cells, on average."""
+    if not sizes:
+        return 0.0
     return min(max(math.log(limit) / max(float(np.mean(np.log(sizes))), 0.1), 1.0), float(len(sizes)))
 
 

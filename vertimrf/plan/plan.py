@@ -24,7 +24,7 @@ from ..privacy.standing import ADD_OR_REMOVE, REPLACE, Standing
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
 from .defaults import HELD_BY, INNER, MESSAGE_BYTES, MOST_DELTA, OUTER, POPULATIONS
 from .schedule import Group, Schedule
-from .schema import Schema
+from .schema import MOST_NAMED, Schema
 from .workload import Workload
 
 __all__ = ["LocalPlan", "Plan", "Shares", "check_target"]
@@ -71,7 +71,7 @@ class LocalPlan:
     sensitivity 1, whichever marginals they go to.
 
     Attributes:
-        one_way_sigma: noise of each one-way marginal, records.
+        one_way_sigma: noise of each one-way marginal, records; 0 where the party has no attribute that varies, and no other.
         score_sigma: noise of each R-score, in grid steps of 1/16 record; 0 where all attributes fit into one clique.
         units: units of measurement for larger marginals; 0 leaves them out.
         unit_sigma: noise of a unit.
@@ -89,7 +89,9 @@ class LocalPlan:
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
         whole = (self.units, self.largest_clique)
-        if not all(math.isfinite(scale) and scale >= 0 for scale in scales) or self.one_way_sigma <= 0:
+        if not all(math.isfinite(scale) and scale >= 0 for scale in scales) or (
+            self.one_way_sigma == 0 and (self.units or self.score_sigma)
+        ):
             raise PlanError(f"A local model's noise must be finite and above 0, not {scales}.")
         if not all(isinstance(number, int) for number in whole) or self.units < 0 or self.largest_clique < 1:
             raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
@@ -147,6 +149,19 @@ class Plan:
             )
         if len(self.local) != len(self.schema.parties):
             raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
+        for name, local in zip(self.party_names, self.local, strict=True):
+            if (local.one_way_sigma == 0) != (not self.schema.varying(name)):
+                raise PlanError(
+                    f"The plan gives party {name!r} one-way marginals with a noise of {local.one_way_sigma}; they have noise, "
+                    "unless none of its attributes varies."
+                )
+        for number, combination in enumerate(self.schema.combinations):
+            cells = math.prod(self.schema.sizes[place] for place, _ in combination)
+            if cells > self.tau:
+                raise PlanError(
+                    f"{self.schema.named([number])} needs a clique of {cells:,} cells, more than tau = {self.tau:,}; raise tau, "
+                    "use wider bins, or state it of fewer attributes."
+                )
         sizes = [group.size for group in self.schedule.groups]
         if self.sketch is not None:
             self.sketch.check(sizes)
@@ -195,7 +210,7 @@ class Plan:
         noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
         out.append(LedgerEntry(GaussianEvent(self.count_sigma), self.party_names[0], "record count", noise))
         for name, local in zip(self.party_names, self.local, strict=True):
-            out.extend(local_entries(name, len(self.schema.party_attributes(name)), local))
+            out.extend(local_entries(name, len(self.schema.varying(name)), local))
         if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
@@ -352,14 +367,18 @@ class Plan:
             f"target epsilon {self.epsilon:g}, delta {self.delta:.3g}."
         ]
         for i, (name, local) in enumerate(zip(self.party_names, self.local, strict=True)):
-            attributes = len(self.schema.party_attributes(name))
-            how = f"{attributes} one-way marginals, sigma {local.one_way_sigma:.1f}"
+            attributes, varying = len(self.schema.party_attributes(name)), len(self.schema.varying(name))
+            how = f"{varying} one-way marginals, sigma {local.one_way_sigma:.1f}" if varying else "none varies"
             if local.units:
                 how += f", and larger ones, {local.units:,} units of sigma {local.unit_sigma:.1f}"
             lines.append(f"  {name}: {attributes} attributes; {how}; sketches {self.message_size(i) / 1e6:.1f} MB.")
         if self.sketch is not None:
             lines.append(f"  {self.sketch.summary()}")
         lines.append(f"  global model: cliques up to {self.tau:,} cells.")
+        if self.schema.impossible:
+            stated = [str(combination) for combination in self.schema.impossible]
+            more = [f"and {len(stated) - MOST_NAMED:,} more"] * (len(stated) > MOST_NAMED)
+            lines.append(f"  impossible, and so in no row: {'; '.join([*stated[:MOST_NAMED], *more])}.")
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
@@ -375,7 +394,9 @@ class Plan:
 
 
 def local_entries(name: str, attributes: int, local: LocalPlan) -> list[LedgerEntry]:
-    """The events of one party's local model."""
+    """The events of one party's local model, of so many attributes that vary."""
+    if not attributes:
+        return []
     gaussian = "discrete Gaussian, sigma {:.1f}"
     entries = [
         LedgerEntry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
 from collections.abc import Mapping, Sequence
@@ -75,9 +76,11 @@ PUBLISHED_LEVELS = 15
 def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, free: bool, larger: bool = True) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
-    Without ``larger``, one-way marginals are all it measures.
+    Without ``larger``, one-way marginals are all it measures; without attributes, which ``sizes`` are of, nothing at all.
     """
     d = len(sizes)
+    if d == 0:
+        return LocalPlan(0.0, 0.0, 0, 0.0, largest_clique, free)
     if d == 1 or not larger:
         return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique, free)
     pairs = d * (d - 1) // 2
@@ -173,11 +176,12 @@ class Published:
     """Shared keys for which the paper claims (epsilon, delta), whatever they cost (VertiMRF, Algorithms 1 and 3).
 
     Attributes:
-        sizes: domain size of every attribute.
+        attributes: those that vary; ``sizes``: their domain sizes.
         epsilon, delta: the claim.
         keys: hash keys.
     """
 
+    attributes: tuple[int, ...]
     sizes: tuple[int, ...]
     epsilon: float
     delta: float
@@ -185,7 +189,7 @@ class Published:
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`; the budget has no say."""
-        groups = _coarse_groups(self.sizes)
+        groups = _coarse_groups(self.attributes, self.sizes)
         floor = claimed_floor(self.epsilon, self.delta, self.keys, len(groups))
         return groups, SharedKeyPlan(
             phantoms=claimed_phantoms(self.epsilon, self.delta, self.keys, len(groups)),
@@ -201,22 +205,23 @@ class Responses:
     """Randomised responses (VertiMRF, section 4.2).
 
     Attributes:
-        sizes: domain size of every attribute.
+        attributes: those that vary; ``sizes``: their domain sizes.
     """
 
+    attributes: tuple[int, ...]
     sizes: tuple[int, ...]
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
-        groups = _coarse_groups(self.sizes)
+        groups = _coarse_groups(self.attributes, self.sizes)
         sizes = tuple(group.size for group in groups)
         # The loss of one attribute is +-epsilon, each with probability about 1 / size.
-        return groups, ResponsePlan(math.sqrt(rho / sum(1 / max(size, 2) for size in sizes)), sizes)
+        return groups, ResponsePlan(math.sqrt(rho / sum(1 / size for size in sizes)), sizes)
 
 
-def _coarse_groups(sizes: Sequence[int]) -> tuple[Group, ...]:
+def _coarse_groups(attributes: Sequence[int], sizes: Sequence[int]) -> tuple[Group, ...]:
     """Every attribute a group of its own, in as few bins as the paper's encoders take."""
-    return tuple(Group((attribute,), (min(size, PUBLISHED_BINS),)) for attribute, size in enumerate(sizes))
+    return tuple(Group((a,), (min(size, PUBLISHED_BINS),)) for a, size in zip(attributes, sizes, strict=True))
 
 
 def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
@@ -288,9 +293,13 @@ def make_plan(
         encoder = default_encoder(rounds)
     if message_bytes is None:
         message_bytes = PAIRS_BYTES if encoder == SketchPlan.encoder else MESSAGE_BYTES
-    _check_options(schema, encoder, claim_as_published, keys, message_bytes, rounds, tau)
-    parties = [schema.party_attributes(name) for name, _ in schema.parties]
-    several = len(parties) > 1
+    _check_options(encoder, claim_as_published, keys, message_bytes, rounds, tau)
+    # An attribute of one value has nothing to tell: it takes no part of the budget, no keys, no marginal.
+    parties = [schema.varying(name) for name, _ in schema.parties]
+    telling = sum(bool(held) for held in parties)
+    varying = tuple(itertools.chain(*parties))
+    sizes = tuple(schema.sizes[i] for i in varying)
+    several = telling > 1
     if shares is None:
         shares = Shares() if several else Shares(count=0.02, local=0.98, sketches=0.0)
     sketched = several and shares.sketches > 0
@@ -304,14 +313,14 @@ def make_plan(
             choice = _count_sketches(schema, rho, expected_records, tau, keys, message_bytes)
     elif sketched and encoder == SharedKeyPlan.encoder:
         claim = SharedKeyPlan.claimed_share
-        choice = Published(schema.sizes, claim * epsilon, claim * target[1], keys or PUBLISHED_KEYS)
+        choice = Published(varying, sizes, claim * epsilon, claim * target[1], keys or PUBLISHED_KEYS)
         # The rest of the target is for the others alone.
         shares = Shares(shares.count / (1 - shares.sketches), shares.local / (1 - shares.sketches), 0.0)
     elif sketched:
-        choice = Responses(schema.sizes)
+        choice = Responses(varying, sizes)
     # The paper leaves room for cross-party attributes in local cliques (tau / (m u^2)). Here the server weighs local edges
     # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
-    largest_clique = max(tau // (2 * len(parties)), 2) if several else tau
+    largest_clique = max(tau // (2 * telling), 2) if several else tau
     free = math.prod(schema.sizes) <= tau
     # Replacing a record counts twice in every sensitivity, four times in the cost.
     others = 0.25 if isinstance(choice, Responses) else 1.0
@@ -330,7 +339,7 @@ def make_plan(
             local=tuple(
                 plan_local(
                     [schema.sizes[i] for i in held],
-                    others * rho * shares.local * len(held) / len(schema.sizes),
+                    others * rho * shares.local * len(held) / max(len(varying), 1),
                     largest_clique,
                     free,
                     local_models,
@@ -360,7 +369,7 @@ def _target(epsilon: float, delta: float | None, expected_records: int) -> tuple
 
 
 def _check_options(
-    schema: Schema, encoder: str, claim_as_published: bool, keys: int | None, message_bytes: int, rounds: int, tau: int
+    encoder: str, claim_as_published: bool, keys: int | None, message_bytes: int, rounds: int, tau: int
 ) -> None:
     """Refuse what no plan can be made of; see :func:`make_plan`."""
     if encoder not in KINDS:
@@ -380,8 +389,6 @@ def _check_options(
             "The published encoder does not keep the epsilon that it claims and gives complete records away; "
             "use 'count-sketch', or reproduce the paper with --claim-as-published."
         )
-    if encoder == ResponsePlan.encoder and len(schema.parties) > 1 and all(size == 1 for size in schema.sizes):
-        raise PlanError("Randomised responses need an attribute of at least 2 values; use count sketches.")
 
 
 def _scheduled_pairs(
@@ -442,7 +449,7 @@ def _count_groups(schema: Schema, tau: int) -> tuple[Group, ...]:
     groups: list[Group] = []
     for name, _ in schema.parties:
         open_group: Group | None = None
-        for attribute in schema.party_attributes(name):
+        for attribute in schema.varying(name):
             size = min(schema.sizes[attribute], COUNT_BINS)
             if open_group is not None and together and open_group.size * size <= open_group.size + size:
                 groups.append(Group((*open_group.attributes, attribute), (*open_group.bins, size)))

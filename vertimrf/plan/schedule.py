@@ -259,9 +259,9 @@ def draft_schedule(
 
 
 def crossing_pairs(schema: Schema) -> list[tuple[int, ...]]:
-    """All pairs of attributes that lie at two parties."""
-    owner = [schema.party_of(i) for i in range(len(schema.attributes))]
-    return [(a, b) for a, b in itertools.combinations(range(len(owner)), 2) if owner[a] != owner[b]]
+    """All pairs of attributes that lie at two parties; those of one value have nothing in common with any other."""
+    varying = [a for a, size in enumerate(schema.sizes) if size > 1]
+    return [(a, b) for a, b in itertools.combinations(varying, 2) if schema.party_of(a) != schema.party_of(b)]
 
 
 def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int, ...]]:
@@ -269,8 +269,9 @@ def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int
 
     A hundred attributes have 160,000 triples, five hundred 20 million: they are looked through in rows, and few are kept.
     """
-    owner = np.array([schema.party_of(i) for i in range(len(schema.attributes))])
-    sizes = np.array(schema.sizes, np.float64)
+    varying = [a for a, size in enumerate(schema.sizes) if size > 1]
+    owner = np.array([schema.party_of(a) for a in varying])
+    sizes = np.array([schema.sizes[a] for a in varying], np.float64)
     kept = np.empty((0, 3), np.int64)
     cells = np.empty(0)
     for first in range(len(sizes) - 2):
@@ -287,7 +288,7 @@ def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int
             cells = np.concatenate([cells, own[found]])
             order = np.argsort(cells, kind="stable")[:most]
             kept, cells = kept[order], cells[order]
-    return [(a, b, c) for a, b, c in kept.tolist()]
+    return [(varying[a], varying[b], varying[c]) for a, b, c in kept.tolist()]
 
 
 def triple_rule(schema: Schema, tau: int, otherwise: tuple[float, float]) -> tuple[float, float]:

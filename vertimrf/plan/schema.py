@@ -22,8 +22,13 @@ from ..errors import SchemaError
 from ..files.atomic import MOST_JSON, read_bytes, write_text
 from ..files.canonical import json_digest
 from .attribute import Attribute
+from .impossible import Combination, Impossible, contradiction, never
 
 __all__ = ["Schema"]
+
+# Impossible combinations that a sentence names.
+MOST_NAMED = 5
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -33,14 +38,16 @@ class Schema:
         attributes: every attribute, in the order of the parties.
         parties: name and attribute names of each party; together they name every attribute once, in order.
         public: False when the domains were read off private data, which no privacy guarantee covers.
+        impossible: combinations of values that no record can have, whoever holds the attributes.
 
     Raises:
-        SchemaError: attributes or parties that contradict each other.
+        SchemaError: attributes or parties that contradict each other, or combinations that leave no record possible.
     """
 
     attributes: tuple[Attribute, ...]
     parties: tuple[tuple[str, tuple[str, ...]], ...]
     public: bool = True
+    impossible: tuple[Impossible, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -66,9 +73,16 @@ class Schema:
                 seen[name] = party
         if tuple(seen) != self.names:
             raise SchemaError("The parties' attributes, one party after the other, must be the schema's, in order.")
+        if together := contradiction(self.combinations, self.sizes):
+            raise SchemaError(
+                f"{self.named(together)} leave{'s' * (len(together) == 1)} no record possible; "
+                f"{'it' if len(together) == 1 else 'one of them'} cannot be true."
+            )
 
     @classmethod
-    def of(cls, parties: Mapping[str, Iterable[Attribute]], *, public: bool = True) -> Schema:
+    def of(
+        cls, parties: Mapping[str, Iterable[Attribute]], *, public: bool = True, impossible: Iterable[Impossible] = ()
+    ) -> Schema:
         """A schema from each party's attributes.
 
         Example:
@@ -81,6 +95,8 @@ class Schema:
             attributes=tuple(itertools.chain(*held.values())),
             parties=tuple((party, tuple(a.name for a in attributes)) for party, attributes in held.items()),
             public=public,
+            # Parts that are merged may state the same.
+            impossible=tuple(dict.fromkeys(impossible)),
         )
 
     @classmethod
@@ -108,7 +124,8 @@ class Schema:
                 held[party], source[party] = part.part(party), where
         if clashes:
             raise SchemaError(f"{'; '.join(clashes)}. Rename them, or keep each at one party.")
-        return cls.of(held, public=all(part.public for part in parts.values()))
+        impossible = itertools.chain(*(part.impossible for part in parts.values()))
+        return cls.of(held, public=all(part.public for part in parts.values()), impossible=impossible)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -144,6 +161,69 @@ class Schema:
             start += len(held)
         raise SchemaError(f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}.")
 
+    def varying(self, party: str) -> tuple[int, ...]:
+        """Positions of the attributes that a party holds and that have two values or more: all that there is to measure of it.
+
+        Raises:
+            SchemaError: no such party.
+        """
+        return tuple(i for i in self.party_attributes(party) if self.sizes[i] > 1)
+
+    @cached_property
+    def combinations(self) -> tuple[Combination, ...]:
+        """The codes that each of the impossible combinations rules out.
+
+        Raises:
+            SchemaError: one of them names an attribute or a value that there is not.
+        """
+        out = []
+        for number, combination in enumerate(self.impossible):
+            try:
+                out.append(combination.combination(self.attributes))
+            except SchemaError as error:
+                raise SchemaError(f"{self.named([number])}: {error}") from None
+        return tuple(out)
+
+    def combinations_at(self, party: str) -> dict[int, Combination]:
+        """Those of the impossible combinations that are about one party's attributes alone, by their place in ``impossible``;
+        attributes numbered within the party.
+
+        Raises:
+            SchemaError: no such party.
+        """
+        held = self.party_attributes(party)
+        return {
+            number: tuple((held.index(place), codes) for place, codes in combination)
+            for number, combination in enumerate(self.combinations)
+            if all(place in held for place, _ in combination)
+        }
+
+    def named(self, numbers: Iterable[int], start: bool = True) -> str:
+        """Some of the impossible combinations in words, by their place in ``impossible``, at the start of a sentence or not."""
+        every = list(numbers)
+        parts = [f"impossible combination {number + 1} ({self.impossible[number]})" for number in every[:MOST_NAMED]]
+        parts += [f"{len(every) - MOST_NAMED:,} more"] if len(every) > MOST_NAMED else []
+        listed = " and ".join(parts)
+        return listed.replace("i", "I", 1) if start else listed
+
+    def remarks(self) -> list[str]:
+        """What somebody should know of the impossible combinations: bins that stay possible, values that cannot occur."""
+        out = []
+        for number, combination in enumerate(self.impossible):
+            for condition in combination.conditions:
+                attribute = self.attributes[self.index(condition.attribute)]
+                for code in condition.cut(attribute):
+                    low, high = attribute.edge_text(code), attribute.edge_text(code + 1)
+                    out.append(
+                        f"{self.named([number])}: the bin from {low} to {high} of {attribute.name!r} lies only partly within it, "
+                        "and stays possible as a whole; an edge there would tell its parts apart."
+                    )
+        for place, codes in never(self.combinations, self.sizes):
+            attribute = self.attributes[place]
+            listed = ", ".join(attribute.code_text(code) for code in codes)
+            out.append(f"The impossible combinations leave no record with {attribute.name!r} {listed}.")
+        return out
+
     def party_of(self, attribute: int) -> int:
         """Position of the party that holds the attribute at a position."""
         return self._owners[attribute]
@@ -177,7 +257,7 @@ class Schema:
             f"party{i + 1}": self.attributes[end - count : end]
             for i, (count, end) in enumerate(zip(counts, ends, strict=True))
         }
-        return Schema.of(parties, public=self.public)
+        return Schema.of(parties, public=self.public, impossible=self.impossible)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form, hexadecimal: equal schemas have equal digests."""
@@ -191,6 +271,7 @@ class Schema:
                 {"name": name, "attribute": [attribute.to_json() for attribute in self.part(name)]}
                 for name, _ in self.parties
             ],
+            **({"impossible": [combination.to_json() for combination in self.impossible]} if self.impossible else {}),
         }
 
     @classmethod
@@ -204,23 +285,35 @@ class Schema:
             raise SchemaError("The schema is not a mapping; write [[party]] sections, or {attribute: size}.")
         if data and all(type(size) is int for size in data.values()):
             return cls.of({"party1": [Attribute.integer(name, size) for name, size in data.items()]})
-        if unknown := sorted(map(str, data.keys() - {"party", "public"})):
-            raise SchemaError(f"The schema has the unknown key {unknown[0]!r}; its keys are 'public' and 'party'.")
+        if unknown := sorted(map(str, data.keys() - {"party", "public", "impossible"})):
+            raise SchemaError(
+                f"The schema has the unknown key {unknown[0]!r}; its keys are 'public', 'party' and 'impossible'."
+            )
         parties: list[tuple[str, list[Attribute]]] = []
+        impossible = read_impossible(data, "of the schema")
         for party in as_list(data.get("party"), "The schema's 'party'"):
             if not isinstance(party, Mapping):
                 raise SchemaError(f"A party of the schema is {party!r}; write a [[party]] with a name and attributes.")
             name = party.get("name", "")
-            if unknown := sorted(map(str, party.keys() - {"name", "attribute"})):
+            if unknown := sorted(map(str, party.keys() - {"name", "attribute", "impossible"})):
                 raise SchemaError(
-                    f"Party {name!r} has the unknown key {unknown[0]!r}; its keys are 'name' and 'attribute'."
+                    f"Party {name!r} has the unknown key {unknown[0]!r}; its keys are 'name', 'attribute' and 'impossible'."
                 )
             listed = as_list(party.get("attribute"), f"The 'attribute' of party {name!r}")
             parties.append((name, [Attribute.from_json(attribute) for attribute in listed]))
+            own = {attribute.name for attribute in parties[-1][1]}
+            for combination in read_impossible(party, f"of party {name!r}"):
+                if others := [c.attribute for c in combination.conditions if c.attribute not in own]:
+                    raise SchemaError(
+                        f"The impossible combination ({combination}) of party {name!r} names {others[0]!r}, which it does not "
+                        "hold; write it outside the party, as [[impossible]]."
+                    )
+                impossible.append(combination)
         return cls(
             attributes=tuple(attribute for _, held in parties for attribute in held),
             parties=tuple((name, tuple(attribute.name for attribute in held)) for name, held in parties),
             public=data.get("public", True),
+            impossible=tuple(dict.fromkeys(impossible)),
         )
 
     @classmethod
@@ -258,6 +351,17 @@ class Schema:
         """The schema as TOML text."""
         text = tomli_w.dumps({key: value for key, value in self.to_json().items() if key != "public" or not value})
         return text if self.public else f"# Inferred from data: for trials, not private.\n{text}"
+
+
+def read_impossible(data: Mapping[str, Any], of_whom: str) -> list[Impossible]:
+    """The impossible combinations of a schema file, or of one of its parties."""
+    out: list[Impossible] = []
+    for combination in as_list(data["impossible"], f"The 'impossible' {of_whom}") if "impossible" in data else []:
+        try:
+            out.append(Impossible.from_json(combination))
+        except SchemaError as error:
+            raise SchemaError(f"Impossible combination {len(out) + 1} {of_whom}: {error}") from None
+    return out
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

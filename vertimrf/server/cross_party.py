@@ -125,17 +125,18 @@ def cross_party_marginals(
             return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
         case CountSketchPlan():
             return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, options, held)
-    # Here every attribute is a group of its own, in schema order.
+    # Here every attribute that varies is a group of its own, in schema order.
+    attributes = [group.attributes[0] for group in plan.groups]
     wanted = crossing_pairs(plan.schema)
     if all(local.units == 0 for local in plan.local):
-        wanted = list(itertools.combinations(range(len(order)), 2))
+        wanted = list(itertools.combinations(attributes, 2))
     levels = [table for message in messages for table in message.sketches]
     cuts = [own[0] for own in bins]
     match plan.sketch:
         case SharedKeyPlan():
-            return CrossParty(tuple(published_estimates(plan.sketch, order, cuts, levels, wanted, total)))
+            return CrossParty(tuple(published_estimates(plan.sketch, attributes, cuts, levels, wanted, total)))
         case ResponsePlan():
-            return CrossParty(tuple(_responses(plan.sketch, levels, cuts, wanted)))
+            return CrossParty(tuple(_responses(plan.sketch, attributes, levels, cuts, wanted)))
     raise PlanError(f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan.")
 
 
@@ -338,6 +339,7 @@ def cell_variance(sizes: Sequence[int], messages: Sequence[Message], attributes:
 
 def _responses(
     sketch: ResponsePlan,
+    published: Sequence[int],
     tables: Sequence[npt.NDArray[np.uint8]],
     bins: Sequence[npt.NDArray[np.int64]],
     wanted: Sequence[tuple[int, ...]],
@@ -346,8 +348,9 @@ def _responses(
         raise MessageError("The parties sent different numbers of rows; they must encode the same records.")
     out = []
     for attributes in wanted:
-        values, errors = count_marginal(sketch, attributes, [tables[a] for a in attributes])
-        maps = tuple(bins[a] for a in attributes)
+        places = [published.index(a) for a in attributes]
+        values, errors = count_marginal(sketch, places, [tables[i] for i in places])
+        maps = tuple(bins[i] for i in places)
         out.append(Measurement(tuple(attributes), maps, values, errors, "randomised responses"))
     return out
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
-from ..model.clique_budget import CliqueBudget
 from ..model.fit import fit
 from ..model.junction_tree import JunctionTree, junction_tree
-from ..model.markov_random_field import MarkovRandomField
+from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import Measurement
+from ..model.structural_zeros import budget_holding, ruling_out
 from ..plan.plan import Plan
 from ..progress import Progress, Silent, towards
 
@@ -84,7 +84,7 @@ def combine_graphs(
     The paper keeps the local graphs whole and adds cross-party edges by their R-scores. Here local and cross-party
     marginals compete for the cliques, and a marginal's score is its misfit to a model of those that are in already: at first
     independent attributes, which makes it the R-score, later what the graph does not explain yet. All of it follows from
-    messages, at no cost in privacy.
+    messages, at no cost in privacy. The schema's impossible combinations are in from the start.
 
     Args:
         plan: the agreed plan.
@@ -97,34 +97,40 @@ def combine_graphs(
         The graph, and where the fit may start.
     """
     sizes = plan.schema.sizes
+    zeros = ruling_out(sizes, plan.schema.combinations)
     if not crossing:
-        edges = {pair for m in local for pair in itertools.combinations(m.attributes, 2)}
+        held = [*(m.attributes for m in local), *(f.attributes for f in zeros)]
+        edges = {pair for own in held for pair in itertools.combinations(own, 2)}
         return GlobalGraph((), junction_tree(sizes, edges), None, ())
     one_way = [m for m in local if len(m.attributes) == 1]
     larger = [
         m for m in (*local, *crossing) if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau
     ]
     larger = _best_measured(larger)
-    budget = CliqueBudget(sizes, plan.tau)
+    warnings = []
+    budget = budget_holding(sizes, plan.tau, zeros)
+    if budget.limit > plan.tau:
+        warnings.append(
+            f"The schema's impossible combinations alone need cliques of {budget.limit:,.0f} cells, more than tau = {plan.tau:,}."
+        )
     if budget.try_clique({a for m in larger for a in m.attributes}):
         tree, start = budget.tree(), None
     else:
-        independent = fit(sizes, one_way, total)
+        independent = fit(sizes, one_way, total, zeros=zeros)
         many = len(larger) > MANY_MARGINALS
         if many:
             larger = [m for m in larger if len(m.attributes) == 2]
-        batch = max(int(ADDED_PER_ATTRIBUTE * len(sizes)), 1) * (LARGER_STEPS if many else 1)
+        batch = max(int(ADDED_PER_ATTRIBUTE * sum(size > 1 for size in sizes)), 1) * (LARGER_STEPS if many else 1)
         told = progress or Silent()
-        tree, start = _grown(plan, one_way, larger, independent, batch, told)
+        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, told)
         if not many and batch > FEWER:
             pairs = [m for m in larger if len(m.attributes) == 2]
             left = _misfits(pairs, start)
             if left.max(initial=0.0) > MUCH_LEFT * total:
-                again = _grown(plan, one_way, larger, independent, batch // FEWER, told)
+                again = _grown(plan, one_way, larger, zeros, independent, batch // FEWER, told)
                 if np.maximum(_misfits(pairs, again[1]), 0).sum() < np.maximum(left, 0).sum():
                     tree, start = again
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
-    warnings = []
     if not kept:
         warnings.append(
             f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
@@ -147,24 +153,26 @@ def _grown(
     plan: Plan,
     one_way: Sequence[Measurement],
     larger: Sequence[Measurement],
+    zeros: Sequence[Factor],
     independent: MarkovRandomField,
     batch: int,
     progress: Progress,
 ) -> tuple[JunctionTree, MarkovRandomField]:
     """A graph grown to tau, a few marginals at a time, and the last model on the way."""
-    budget = CliqueBudget(plan.schema.sizes, plan.tau)
+    budget = budget_holding(plan.schema.sizes, plan.tau, zeros)
     value = np.array([math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes) for m in larger])
     fitted = independent
     scores = _misfits(larger, independent) * value
     waiting = {i for i in range(len(larger)) if scores[i] > 0}
     # A clique of tau cells holds so many attributes, and every attribute is joined to about all others of one.
-    together = math.log(plan.tau) / max(float(np.mean(np.log(plan.schema.sizes))), 0.1)
+    varying = [size for size in plan.schema.sizes if size > 1]
+    together = math.log(plan.tau) / max(float(np.mean(np.log(varying))), 0.1)
 
     def order() -> list[int]:
         return sorted((i for i in waiting if scores[i] > 0), key=lambda i: (-scores[i], i))
 
     while True:
-        progress.advance(*towards(len(budget.edges), max(len(plan.schema.sizes) * (together - 1), 1.0)))
+        progress.advance(*towards(len(budget.edges), max(len(varying) * (together - 1), 1.0)))
         added = refused = 0
         for i in order():
             if added == batch:
@@ -189,7 +197,7 @@ def _grown(
                 budget.try_clique(larger[i].attributes)
         tree = budget.tree()
         used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
-        rough = functools.partial(fit, plan.schema.sizes, used, independent.total, tree=tree, warm=fitted)
+        rough = functools.partial(fit, plan.schema.sizes, used, independent.total, tree=tree, warm=fitted, zeros=zeros)
         if ending:
             return tree, rough(steps=1, tolerance=LAST_TOLERANCE)
         fitted = rough(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)

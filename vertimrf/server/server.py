@@ -10,17 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError
+from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..model.fit import fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
+from ..model.structural_zeros import ruling_out
 from ..options import RunOptions
 from ..plan.defaults import OUTER
 from ..plan.follow_up import FollowUp
+from ..plan.impossible import Combination
 from ..plan.plan import Plan
+from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["FirstRound", "Result", "Server"]
+
+# An impossible combination that so many of the records seem to have, and by so many standard errors, is told.
+DOUBTFUL = 0.01
+DOUBT_ERRORS = 6.0
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -165,8 +173,10 @@ class Server:
 
     def _initial(self, local: Sequence[Measurement], total: float, clock: Clock) -> MarkovRandomField:
         self._options.progress.step("initial model")
+        schema = self._plan.schema
         with clock("InitMRF"):
-            return fit(self._plan.schema.sizes, local, total, progress=fitting(self._options.progress))
+            zeros = ruling_out(schema.sizes, apart(schema)[0])
+            return fit(schema.sizes, local, total, zeros=zeros, progress=fitting(self._options.progress))
 
     def _of_different_people(
         self, messages: Sequence[Message], local: tuple[Measurement, ...], held: tuple[Holding, ...], clock: Clock
@@ -220,6 +230,7 @@ class Server:
 
         Raises:
             MessageError: an answer is missing, doubled, or to another follow-up; or one of these follows another plan.
+            ModelError: many records have what the schema calls impossible, so that no model fits both.
         """
         plan = self._plan
         self._check(first)
@@ -247,10 +258,16 @@ class Server:
                     first.total, options, held,
                 )  # fmt: skip
                 crossing += found if parts is None else parts.measurements(found, parts.all)
-        graph, fitted = self._fitted(first.local, crossing, first.initial, first.total, clock)
+        doubts = contradicted(plan.schema, crossing, first.total)
         others: tuple[PartModel, ...] = ()
-        if parts is not None and plan.population == OUTER:
-            others = tuple(self._other_part(parts, part, clock) for part in range(parts.all))
+        try:
+            graph, fitted = self._fitted(first.local, crossing, first.initial, first.total, clock)
+            if parts is not None and plan.population == OUTER:
+                others = tuple(self._other_part(parts, part, clock) for part in range(parts.all))
+        except ModelError as error:
+            if not doubts:
+                raise
+            raise ModelError(f"No model fits both the messages and the schema. {' '.join(doubts)}") from error
 
         options.progress.step("sampling")
         held_by = None
@@ -267,8 +284,9 @@ class Server:
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
         attributes = tuple(m.attributes for m in graph.kept)
+        warnings = (*first.warnings, *graph.warnings, *doubts)
         return Result(
-            plan, codes, fitted, ledger, attributes, clock.seconds, (*first.warnings, *graph.warnings), options.seed,
+            plan, codes, fitted, ledger, attributes, clock.seconds, warnings, options.seed,
             None if parts is None else parts.overlap, others, held_by,
         )  # fmt: skip
 
@@ -291,9 +309,10 @@ class Server:
             reduced = reduced_marginals(graph.kept, initial, total, options)
             used = [m for m in (*local, *reduced) if graph.tree.covering(m.attributes) >= 0]
             fitted = initial
-            if graph.kept:
+            if graph.kept or apart(plan.schema)[1]:
                 told = fitting(options.progress)
-                fitted = fit(plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, progress=told)
+                zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
+                fitted = fit(plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, progress=told)
         return graph, fitted
 
     def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:
@@ -338,7 +357,48 @@ class Server:
         return [by_party[i] for i in range(len(names))]
 
 
+def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:
+    """Impossible combinations of one party's attributes, which the model of the parties' own marginals keeps, and the others."""
+    inside: list[Combination] = []
+    across: list[Combination] = []
+    for combination in schema.combinations:
+        (inside if len({schema.party_of(place) for place, _ in combination}) == 1 else across).append(combination)
+    return inside, across
+
+
 def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measurement:
     """A party's own marginal as the model is fitted to it."""
     names = " × ".join(plan.schema.names[a] for a in marginal.attributes)
     return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
+
+
+def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
+    """Warn of impossible combinations across parties, which no party can check, that many records seem to have.
+
+    Args:
+        schema: with its impossible combinations.
+        crossing: measurements that span parties; where they are binned, bins count that lie wholly in a combination.
+        total: record count.
+    """
+    worst: dict[int, tuple[float, float]] = {}
+    for number, combination in enumerate(schema.combinations):
+        ruled_out = dict(combination)
+        for m in crossing:
+            if not ruled_out.keys() <= set(m.attributes):
+                continue
+            cells = []
+            for attribute, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
+                size = schema.sizes[attribute]
+                others = [code for code in range(size) if code not in ruled_out.get(attribute, range(size))]
+                held = np.arange(size) if bins is None else bins
+                cells.append(np.setdiff1d(np.unique(held), held[others]) if attribute in ruled_out else np.arange(count))
+            block = np.ix_(*cells)
+            records = float(m.counts[block].sum())
+            error = float(np.sqrt(np.square(np.broadcast_to(m.sigma, m.counts.shape)[block]).sum()))
+            if records > max(DOUBT_ERRORS * error, DOUBTFUL * total) and records > worst.get(number, (0.0, 0.0))[0]:
+                worst[number] = records, error
+    return tuple(
+        f"About {records:,.0f} records (standard error {error:,.0f}) seem to have what the schema says cannot be: "
+        f"{schema.named([number], start=False)}. No synthetic row has it; is it true?"
+        for number, (records, error) in worst.items()
+    )

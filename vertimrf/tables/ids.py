@@ -32,16 +32,16 @@ def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in FORMATS if name in formats)
 
 
-def format_ids(column: pa.ChunkedArray, formats: Sequence[str]) -> pa.ChunkedArray:
+def format_ids(column: pa.ChunkedArray, formats: Sequence[str], where: str = "Record ids") -> pa.ChunkedArray:
     """Ids written another way, see :data:`FORMATS`; what is not text is made text first. Without formats, the column as it is.
 
     Raises:
-        TableError: a format that there is not.
+        TableError: a format that there is not, or ids of a type that cannot be any.
     """
     formats = check_formats(formats)
     if not formats:
         return column
-    texts = as_texts(column)
+    texts = as_texts(column, where)
     for name in formats:
         if name == "strip":
             texts = pc.utf8_trim_whitespace(texts)
@@ -54,16 +54,40 @@ def format_ids(column: pa.ChunkedArray, formats: Sequence[str]) -> pa.ChunkedArr
     return texts
 
 
-def as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as text, a whole number as its digits, also where a frame with gaps made decimals of them."""
+def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """Ids as the text whose digest they have; raises as :func:`plain_ids`, and for bytes that are no text."""
+    column = plain_ids(column, where)
+    if is_uuid(column.type):
+        offsets, text = uuid_text(column)
+        array = pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(offsets), pa.py_buffer(text))
+        return pa.chunked_array([pc.if_else(column.is_valid().combine_chunks(), array, None)])
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        raise TableError(f"{where}: ids are bytes that are no UTF-8 text: there is no other way to write them.") from None
+
+
+def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    """Ids as text, bytes, whole numbers or UUIDs, however a file or frame stores them.
+
+    Raises:
+        TableError: ids of another type, or numbers that are not whole.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_floating(column.type) and pc.all(pc.or_kleene(pc.equal(pc.floor(column), column), pc.is_null(column))).as_py():
-        column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
-    if getattr(column.type, "extension_name", "") == "arrow.uuid":
-        texts = [None if value is None else str(value) for value in column.to_pylist()]
-        column = pa.chunked_array([pa.array(texts, pa.string())])
-    return column.cast(pa.large_string())
+    kind = column.type
+    if pa.types.is_floating(kind):
+        # Frames with gaps hold whole numbers as decimals.
+        values = pc.fill_null(column.cast(pa.float64()), float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
+        present = values[~np.isnan(values)]
+        if (present != np.floor(present)).any() or (np.abs(present) > 2**53).any():
+            raise TableError(f"{where}: ids are decimal numbers; use text, whole numbers or UUIDs.")
+        return pa.chunked_array([pa.array(values, pa.int64(), from_pandas=True)])
+    if is_text(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+        return column.cast(pa.large_string())
+    if not (is_bytes(kind) or is_uuid(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise TableError(f"{where}: ids are of the type {kind}; use text, whole numbers or UUIDs.")
+    return column
 
 
 def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
@@ -72,7 +96,9 @@ def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
     Runs of digits, or of letters of one kind, are written once, so that 5 and 57 are of one shape; numbers with zeros in front
     are "00...": these are what ids are often written with and without.
     """
-    texts = as_texts(column)
+    if is_bytes(column.type):
+        return {"(bytes)": len(column)}
+    texts = as_texts(column, "Record ids")
     for pattern, shape in (
         (r"^0[0-9]+$", "\x00"),
         (r"[0-9]+", DIGIT),
@@ -125,6 +151,16 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether cells are bytes of any number."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def is_uuid(kind: pa.DataType) -> bool:
+    """Whether cells are UUIDs."""
+    return bool(getattr(kind, "extension_name", "") == "arrow.uuid")
+
+
 def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
     """64-bit digests of record ids; a whole number has the digest of its decimal text, a UUID that of its usual text.
 
@@ -138,26 +174,8 @@ def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
     Raises:
         TableError: null or empty ids, or ids of another type.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_floating(kind):
-        # Frames with gaps hold whole numbers as decimals; gaps are reported below.
-        values = pc.fill_null(column, float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
-        present = values[~np.isnan(values)]
-        if (present != np.floor(present)).any() or (np.abs(present) > 2**53).any():
-            raise TableError(f"{where}: ids are decimal numbers; use text, whole numbers or UUIDs.")
-        column = pa.chunked_array([pa.array(values, pa.int64(), from_pandas=True)])
-        kind = column.type
-    if pa.types.is_decimal(kind) and kind.scale == 0:
-        column = column.cast(pa.string())
-        kind = column.type
-    if is_text(kind):
-        column = column.cast(pa.large_string())
-    texts = is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    uuids = getattr(kind, "extension_name", "") == "arrow.uuid"
-    if not (texts or uuids or pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        raise TableError(f"{where}: ids are of the type {kind}; use text, whole numbers or UUIDs.")
+    column = plain_ids(column, where)
+    texts = is_text(column.type) or is_bytes(column.type)
     absent = column.is_null()
     if texts:
         absent = pc.or_(absent, pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
@@ -168,9 +186,9 @@ def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
             f"{where}: {len(rows):,} record{'s have' if len(rows) > 1 else ' has'} no id (row {examples}); "
             "give every record an id."
         )
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(column.type):
         return digest_integers(column.to_numpy())
-    if uuids:
+    if is_uuid(column.type):
         return digest_strings(*uuid_text(column))
     array = column.cast(pa.large_binary()).combine_chunks()
     _, offsets, data = array.buffers()

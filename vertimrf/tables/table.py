@@ -104,8 +104,9 @@ def encode_arrow(
     check_columns(table.column_names, id, attributes, where)
     if id is None:
         return Table(tuple(attributes), np.arange(table.num_rows, dtype=np.uint64), encode_columns(table, attributes, where))
-    digests = digest_ids(format_ids(table[id], id_format), f"{where}, id column {id!r}")
-    check_distinct(digests, table[id], f"{where}, id column {id!r}")
+    ids = f"{where}, id column {id!r}"
+    digests = digest_ids(format_ids(table[id], id_format, ids), ids)
+    check_distinct(digests, table[id], ids)
     return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id))
 
 

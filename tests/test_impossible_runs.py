@@ -1,0 +1,334 @@
+"""Impossible combinations through whole runs: no synthetic row has one, whoever holds the columns; tables that do are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.builders import dealt
+from tests.roles import run_server
+from vertimrf.cli import main
+from vertimrf.errors import ModelError, NoMassError, SchemaError
+from vertimrf.evaluate import evaluate
+from vertimrf.model.measurement import Measurement
+from vertimrf.named_model import Model
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.impossible import Impossible
+from vertimrf.plan.plan import Shares
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.server.server import contradicted
+from vertimrf.synthesizer import Synthesizer
+from vertimrf.tables.impossible import breaking, check_possible
+from vertimrf.trial import run_protocol
+
+RECORDS = 3000
+COMBINATIONS = (
+    Impossible.of(age={"below": 15}, married=["yes", "widowed"]),
+    Impossible.of(cancelled="yes", left={"missing": False}),
+    Impossible.of(cancelled="no", left="missing"),
+    Impossible.of(age={"below": 15}, job="none", pupil="no"),
+    Impossible.of(pupil="yes", age={"from": 60}),
+)
+
+
+def schema(impossible: tuple[Impossible, ...] = COMBINATIONS) -> Schema:
+    return Schema.of(
+        {
+            "one": [
+                Attribute.numeric("age", range(0, 91, 5), integral=True),
+                Attribute.categorical("cancelled", ["no", "yes"]),
+                Attribute.categorical("pupil", ["no", "yes"]),
+            ],
+            "two": [
+                Attribute.categorical("married", ["no", "yes", "widowed"]),
+                Attribute.numeric("left", range(0, 25, 4), integral=True, missing=True),
+                Attribute.categorical("job", ["none", "a", "b"]),
+            ],
+        },
+        impossible=impossible,
+    )
+
+
+def real(seed: int = 0, records: int = RECORDS) -> pa.Table:
+    """Records of which none is impossible."""
+    rng = np.random.default_rng(seed)
+    age, cancelled = rng.integers(0, 91, records), rng.random(records) < 0.1
+    pupil = (age < 15) | ((age < 25) & (rng.random(records) < 0.7))
+    return pa.table(
+        {
+            "id": np.arange(records),
+            "age": age,
+            "cancelled": np.where(cancelled, "yes", "no"),
+            "pupil": np.where(pupil, "yes", "no"),
+            "married": np.where(age < 15, "no", rng.choice(["no", "yes", "widowed"], records)),
+            "left": pa.array(rng.integers(0, 24, records), mask=cancelled),
+            "job": np.where(pupil, "none", rng.choice(["none", "a", "b"], records)),
+        }
+    )
+
+
+def encoded(table: pa.Table) -> np.ndarray:
+    from vertimrf.tables.table import encode_columns
+
+    return encode_columns(table, schema().attributes, "test")
+
+
+def broken(codes: np.ndarray) -> list[int]:
+    return [int(breaking(codes, combination).sum()) for combination in schema().combinations]
+
+
+def by_hand(table: pa.Table) -> list[int]:
+    """As :func:`broken`, from the values themselves."""
+    rows = table.to_pylist()
+    return [
+        sum(row["age"] < 15 and row["married"] != "no" for row in rows),
+        sum(row["cancelled"] == "yes" and row["left"] is not None for row in rows),
+        sum(row["cancelled"] == "no" and row["left"] is None for row in rows),
+        sum(row["age"] < 15 and row["job"] == "none" and row["pupil"] == "no" for row in rows),
+        sum(row["pupil"] == "yes" and row["age"] >= 60 for row in rows),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "options"),
+    [
+        ("count-sketch", {}),
+        ("count-sketch", {"tau": 150}),
+        ("scheduled-pairs", {}),
+        ("scheduled-pairs", {"tau": 150}),
+        ("scheduled-pairs", {"rounds": 2, "tau": 2000}),
+        ("count-sketch", {"shares": Shares(0.05, 0.95, 0.0)}),
+        ("count-sketch", {"local_models": False}),
+        ("grr", {}),
+        ("published", {"claim_as_published": True}),
+    ],
+)
+def test_no_row_of_a_run_is_impossible(encoder: str, options: dict[str, Any]) -> None:
+    """Little budget, so that without the schema's word rows would be: see the test below."""
+    table = real()
+    plan = make_plan(
+        schema(), epsilon=0.3, expected_records=RECORDS, encoder=encoder, message_bytes=300_000, **{"tau": 20_000, **options}
+    )
+    trial = run_protocol(plan, dealt(plan.schema, encoded(table)))
+    result = trial.result
+    assert result.codes.shape[1] > RECORDS / 2
+    assert broken(result.codes) == [0] * 5
+    assert by_hand(result.table) == [0] * 5
+    for combination in plan.schema.combinations:
+        held = result.model.marginal([place for place, _ in combination])
+        assert not held[np.ix_(*(list(codes) for _, codes in combination))].any()
+    assert all(result.model.tree.covering([place for place, _ in own]) >= 0 for own in plan.schema.combinations)
+
+
+def test_without_the_schemas_word_noise_makes_impossible_rows() -> None:
+    plan = make_plan(schema(()), epsilon=0.3, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000, tau=20_000)
+    trial = run_protocol(plan, dealt(plan.schema, encoded(real())))
+    assert sum(broken(trial.result.codes)) > 0
+    assert broken(trial.result.codes) == by_hand(trial.result.table)
+
+
+def test_what_many_records_contradict_is_doubted() -> None:
+    """Across parties nobody can check; the server's measurements can."""
+    attributes = {"one": [Attribute.integer("sex", 2), Attribute.integer("a", 5)], "two": [Attribute.integer("x", 2)]}
+    stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0), Impossible.of(sex=0, a=[0, 1], x=1)])
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, RECORDS)
+    codes = np.stack([sex, rng.integers(2, 5, RECORDS), sex])
+    plan = make_plan(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    result = run_protocol(plan, dealt(stated, codes)).result
+    assert [int(breaking(result.codes, own).sum()) for own in stated.combinations] == [0, 0]
+    assert len(result.warnings) == 1
+    # Half of the records: 1,500 with a standard deviation of 27, and the sketches' error of that order.
+    found = re.fullmatch(
+        r"About ([\d,]+) records \(standard error \d+\) seem to have what the schema says cannot be: impossible combination 1 "
+        r"\(sex = 0 and x = 0\)\. No synthetic row has it; is it true\?",
+        result.warnings[0],
+    )
+    assert found is not None
+    assert abs(int(found[1].replace(",", "")) - 1500) < 300
+
+
+def test_bins_that_lie_partly_in_a_combination_raise_no_doubt() -> None:
+    attributes = {"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 2)]}
+    stated = Schema.of(attributes, impossible=[Impossible.of(a=[0, 1, 2], x=0)])
+    counts = np.array([[400.0, 0.0], [300.0, 0.0], [0.0, 300.0]])
+    whole = Measurement((0, 1), (np.array([0, 1, 1, 2]), None), counts, 1.0)
+    cut = Measurement((0, 1), (np.array([0, 1, 2, 2]), None), counts, 1.0)
+    assert "About 700 records (standard error 1)" in contradicted(stated, [whole], 1000.0)[0]
+    assert "About 700 records (standard error 1)" in contradicted(stated, [cut], 1000.0)[0]
+    crossed = Measurement((0, 1), (np.array([1, 1, 0, 1]), None), np.array([[0.0, 0.0], [700.0, 300.0]]), 1.0)
+    assert contradicted(stated, [crossed], 1000.0) == ()
+    assert contradicted(stated, [Measurement((0, 1), (None, None), np.array([[3.0, 0]] * 3 + [[0, 0]]), 1.0)], 1000.0) == ()
+
+
+def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def beyond(*_: object, **__: object) -> None:
+        raise ModelError("The model has left the range.")
+
+    attributes = {"one": [Attribute.integer("sex", 2)], "two": [Attribute.integer("x", 2)]}
+    stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0)])
+    sex = np.random.default_rng(0).integers(0, 2, RECORDS)
+    plan = make_plan(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    monkeypatch.setattr("vertimrf.server.server.combine_graphs", beyond)
+    with pytest.raises(ModelError, match=r"No model fits both the messages and the schema. About .* impossible combination 1"):
+        run_protocol(plan, dealt(stated, np.stack([sex, sex])))
+    true = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=1)])
+    plan = make_plan(true, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    with pytest.raises(ModelError, match="left the range"):
+        run_protocol(plan, dealt(true, np.stack([sex, sex])))
+
+
+def test_combinations_that_need_more_than_tau_together_have_it() -> None:
+    """A ring of pairs: each fits into tau, what holds all of them does not."""
+    attributes = [Attribute.integer(f"a{i}", 6) for i in range(4)]
+    ring = [Impossible.of(**{f"a{i}": 0, f"a{(i + 1) % 4}": 0}) for i in range(4)]
+    linked = Schema.of({"one": attributes[:2], "two": attributes[2:]}, impossible=ring)
+    plan = make_plan(linked, epsilon=1.0, expected_records=500, tau=36, encoder="count-sketch", message_bytes=100_000)
+    codes = np.random.default_rng(0).integers(1, 6, (4, 500))
+    secret = Secret.new()
+    messages = [Party(plan, n, secret).run(t) for n, t in zip(plan.party_names, dealt(linked, codes), strict=True)]
+    result = run_server(plan, messages)
+    assert not any(breaking(result.codes, own).any() for own in linked.combinations)
+    assert any("impossible combinations alone need cliques of 216 cells, more than tau = 36" in w for w in result.warnings)
+
+
+def test_one_holder_keeps_them_too(tmp_path: Path) -> None:
+    table = real()
+    made = Synthesizer(schema(), id="id", expected_records=RECORDS, tau=2000).fit(table, epsilon=0.2)
+    assert by_hand(made.sample(20_000)) == [0] * 5
+    assert not made.marginal(["age", "married"])[:3, 1:].any()
+    assert not made.marginal(["married", "age"])[1:, :3].any()
+    assert not made.marginal(["cancelled", "left", "age"])[1, :6].any()
+    made.save(tmp_path / "a.model")
+    model = Model.load(tmp_path / "a.model")
+    assert model.schema == made.schema
+    rows = model.sample(2000, given={"cancelled": "yes", "age": [3, 40]}, seed=1)
+    assert by_hand(rows) == [0] * 5
+    assert rows["left"].null_count == 2000
+    with pytest.raises(NoMassError) as caught:
+        model.sample(10, given={"age": 10, "married": "yes"})
+    assert str(caught.value) == (
+        "No record has age = 10 and married = 'yes': the schema rules it out by impossible combination 1 (age below 15 and "
+        "married = 'yes' or 'widowed')."
+    )
+    # What two of them imply: whoever is under 15 without a job is a pupil.
+    with pytest.raises(NoMassError, match="by impossible combination 4"):
+        model.sample(10, given={"age": 3, "job": "none", "pupil": "no"})
+
+
+def test_a_table_that_has_one_is_refused_before_anything_is_released(tmp_path: Path) -> None:
+    table = real().to_pandas()
+    table.loc[[4, 7], "pupil"] = "yes"
+    table.loc[[4, 7], "age"] = 70
+    codes = encoded(pa.Table.from_pandas(table))
+    plan = make_plan(schema(), epsilon=1.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=100_000)
+    one, _ = dealt(plan.schema, codes)
+    words = (
+        "The table of one: 2 records (the first is row 5) have what the schema says cannot be: age from 60 and pupil = 'yes'; "
+        "correct the records, or leave the combination out of the schema."
+    )
+    with pytest.raises(SchemaError) as caught:
+        Party(plan, "one", Secret.new()).run(one)
+    assert str(caught.value) == words
+    with pytest.raises(SchemaError, match="2 records"):
+        Synthesizer(schema(), id="id", expected_records=RECORDS).fit(table, epsilon=1.0)
+    check_possible(codes[3:], plan.schema, "two", "theirs")
+
+
+def test_evaluation_counts_them() -> None:
+    table = real(1, 500)
+    synthetic = table.drop(["id"]).to_pandas()
+    synthetic.loc[:9, "age"] = 3
+    synthetic.loc[:9, "married"] = "widowed"
+    synthetic.loc[:9, ["pupil", "job"]] = ["yes", "none"]
+    out = evaluate([table], pa.Table.from_pandas(synthetic), "id", schema())
+    assert [line["real"] for line in out["impossible"]] == [0] * 5
+    assert [line["synthetic"] for line in out["impossible"]] == [10, 0, 0, 0, 0]
+    assert out["impossible"][0]["combination"] == "age below 15 and married = 'yes' or 'widowed'"
+    theirs = table.select(["id", "age", "cancelled", "pupil"])
+    own = evaluate([theirs], pa.Table.from_pandas(synthetic), "id", schema(), party="one")
+    assert [line["combination"] for line in own["impossible"]] == ["age from 60 and pupil = 'yes'"]
+    assert "impossible" not in evaluate([table], pa.Table.from_pandas(synthetic), "id", schema(()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The parties' tables, and their parts of the schema."""
+    table = real().to_pandas()
+    table[["id", "age", "cancelled", "pupil"]].to_csv(tmp_path / "one.csv", index=False)
+    table[["id", "married", "left", "job"]].to_parquet(tmp_path / "two.parquet", index=False)
+    whole = schema()
+    for party, numbers in {"one": [4], "two": []}.items():
+        part = Schema.of({party: whole.part(party)}, impossible=[COMBINATIONS[n] for n in numbers])
+        part.save(tmp_path / f"{party}.toml")
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
+    merged = run("schema", "merge", folder / "one.toml", folder / "two.toml", "--out", folder / "schema.toml")
+    assert merged.exit_code == 0, merged.output
+    assert Schema.load(folder / "schema.toml").impossible == COMBINATIONS[4:]
+    # What spans parties is written into the merged file.
+    with (folder / "schema.toml").open() as file:
+        text = file.read()
+    (folder / "schema.toml").write_text('[[impossible]]\nage = {below = 17}\nmarried = ["yes", "widowed"]\n\n' + text)
+    arguments = ["--schema", folder / "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--encoder", "count-sketch"]
+    planned = run("plan", *arguments, "--out", folder / "plan.json")
+    assert planned.exit_code == 0, planned.output
+    assert "impossible, and so in no row: age below 17 and married = 'yes' or 'widowed'; age from 60 and" in planned.output
+    assert "Note: Impossible combination 1" in planned.output
+    assert "the bin from 15 to 20 of 'age' lies only partly within it" in planned.output
+    assert "impossible: age from 60" in run("inspect", folder / "schema.toml").output
+    tables = [folder / "one.csv", folder / "two.parquet"]
+    made = run(
+        "synthesize", *tables, "--id", "id", *arguments, "--out", folder / "out.csv", "--model", folder / "a.model", "--seed", 1
+    )
+    assert made.exit_code == 0, made.output
+    compared = run(
+        "evaluate", "--real", *tables, "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml"
+    )
+    assert "Impossible, age below 17 and married = 'yes' or 'widowed': 0 synthetic records, 0 real ones" in compared.output
+    where = ["sample", folder / "a.model", "--rows", 50, "--out", folder / "some.csv"]
+    some = run(*where, "--where", "age=12")
+    assert some.exit_code == 0, some.output
+    assert (folder / "some.csv").read_text().count('"no"') >= 50
+    none = run(*where, "--where", "age=12", "--where", "married=yes")
+    assert none.exit_code == 2
+    assert "the schema rules it out by impossible combination 1 (age below 17 and married = 'yes' or 'widowed')." in none.output
+
+
+def test_a_check_counts_them_for_the_party_alone(folder: Path) -> None:
+    schema().save(folder / "schema.json")
+    arguments = ["--schema", folder / "schema.json", "--epsilon", 1, "--expected-records", RECORDS, "--encoder", "count-sketch"]
+    assert run("plan", *arguments, "--out", folder / "plan.json").exit_code == 0
+    checked = ["check", folder / "one.csv", "--plan", folder / "plan.json", "--name", "one", "--id", "id"]
+    assert run(*checked).exit_code == 0
+    lines = (folder / "one.csv").read_text().splitlines()
+    (folder / "one.csv").write_text("\n".join([*lines[:3], "2,88,no,yes", *lines[4:]]) + "\n")
+    found = run(*checked)
+    assert found.exit_code == 2
+    assert "1 record (row 3) has what the schema says cannot be: age from 60 and pupil = 'yes'; correct the rec" in found.output
+
+
+def test_contradictions_are_named_on_the_command_line(folder: Path) -> None:
+    stated = [{"pupil": "yes"}, {"pupil": "no", "job": ["a", "b"]}, {"pupil": "no", "job": "none"}]
+    (folder / "bad.json").write_text(json.dumps(schema(()).to_json() | {"impossible": stated}))
+    arguments = ["--schema", folder / "bad.json", "--epsilon", 1, "--expected-records", 10]
+    refused = run("plan", *arguments, "--out", folder / "plan.json")
+    assert refused.exit_code == 2
+    assert "leave no record possible; one of them cannot be true." in refused.output
+    assert not (folder / "plan.json").exists()

@@ -1,0 +1,57 @@
+"""Structural zeros: combinations of values that have no mass in a model, exactly, whatever was measured of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .clique_budget import CliqueBudget
+from .junction_tree import junction_tree
+from .markov_random_field import Factor
+from .proximal_step import FORBIDDEN
+
+__all__ = ["allowing", "budget_holding", "ruling_out"]
+
+
+def allowing(attributes: Sequence[int], allowed: npt.NDArray[np.bool_]) -> Factor:
+    """A factor under which only some combinations of values can occur.
+
+    Args:
+        attributes: positions in the domain, in the order of the axes.
+        allowed: whether each combination can occur [one axis per attribute].
+    """
+    order = np.argsort(attributes)
+    logs = np.where(allowed, 0.0, FORBIDDEN).transpose(order)
+    return Factor(tuple(int(a) for a in np.sort(attributes)), np.ascontiguousarray(logs))
+
+
+def ruling_out(sizes: Sequence[int], combinations: Iterable[Sequence[tuple[int, Sequence[int]]]]) -> tuple[Factor, ...]:
+    """Factors under which none of some combinations can occur, one for all combinations of the same attributes.
+
+    Args:
+        sizes: domain size of every attribute.
+        combinations: of each, the attributes (increasing) with their codes; what has a code of each is ruled out.
+    """
+    allowed: dict[tuple[int, ...], npt.NDArray[np.bool_]] = {}
+    for combination in combinations:
+        attributes = tuple(attribute for attribute, _ in combination)
+        table = allowed.setdefault(attributes, np.ones([sizes[a] for a in attributes], bool))
+        table[np.ix_(*(list(codes) for _, codes in combination))] = False
+    return tuple(allowing(attributes, table) for attributes, table in allowed.items())
+
+
+def budget_holding(sizes: Sequence[int], limit: int, zeros: Iterable[Factor]) -> CliqueBudget:
+    """A graph to grow, that holds the attributes of every structural zero in a clique. Where they alone need larger cliques than
+    the limit, theirs is the limit.
+    """
+    edges = {pair for f in zeros for pair in itertools.combinations(f.attributes, 2)}
+    if not edges:
+        return CliqueBudget(sizes, limit)
+    tree = junction_tree(sizes, edges)
+    needed = max(cells for clique, cells in zip(tree.cliques, tree.clique_cells, strict=True) if len(clique) > 1)
+    budget = CliqueBudget(sizes, max(limit, needed))
+    budget.try_edges(edges)
+    return budget

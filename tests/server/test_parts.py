@@ -21,8 +21,10 @@ from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
+from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.plan import Plan, Shares
 from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
 from vertimrf.server.parts import _raking
 from vertimrf.server.server import Server
 from vertimrf.tables.table import Table
@@ -206,6 +208,28 @@ def test_three_parties():
     # Five runs: 0.02 to 0.03.
     assert tvd(codes[:, both], rows, schema.sizes, (3,))[3] < 0.06
     assert result.codes.shape[1] == pytest.approx(at.any(axis=0).sum(), rel=0.05)
+
+
+def test_impossible_combinations_stay_impossible_in_every_part(world):
+    """One inside a party, one across parties, each made true in the data first."""
+    codes, at, tables = world
+    rules = [Impossible.of(one0=0, one1=3), Impossible.of(one0=1, two0=2)]
+    schema = Schema.of({name: list(SCHEMA.part(name)) for name, _ in SCHEMA.parties}, impossible=rules)
+    codes = codes.copy()
+    codes[1, (codes[0] == 0) & (codes[1] == 3)] = 2
+    codes[3, (codes[0] == 1) & (codes[3] == 2)] = 1
+    changed = [
+        Table(t.attributes, t.digests, np.ascontiguousarray(codes[list(SCHEMA.party_attributes(name))][:, own]))
+        for t, (name, _), own in zip(tables, SCHEMA.parties, at, strict=True)
+    ]
+    known = {"epsilon": 2.0, "expected_records": 16_000, "encoder": "count-sketch", "message_bytes": 200_000}
+    result = run_protocol(make_plan(schema, population="outer", **known), changed, RunOptions(seed=0)).result
+    made = result.codes
+    of_one, of_both = result.held != 1, result.held == 2
+    assert of_both.sum() > 5_000
+    assert not ((made[0] == 0) & (made[1] == 3) & of_one).any()
+    assert not ((made[0] == 1) & (made[3] == 2) & of_both).any()
+    assert len(result.warnings) == 1
 
 
 def test_other_people_and_other_secrets_are_one_sentence(world):

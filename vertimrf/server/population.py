@@ -131,11 +131,15 @@ def _figure(records: float, error: float) -> dict[str, float]:
 def holdings(plan: Plan, messages: Sequence[Message]) -> tuple[Holding, ...]:
     """How many records each party has, from the sums of its marginals, weighted by their variances, and the noisy count.
 
+    A party that released neither, whose attributes have one value each, is taken to have as many as the others.
+
     Args:
         plan: the agreed plan.
         messages: one per party, in plan order.
     """
-    return tuple(_holding(plan, [message]) for message in messages)
+    return tuple(
+        _holding(plan, [message] if message.marginals or message.count is not None else messages) for message in messages
+    )
 
 
 def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:

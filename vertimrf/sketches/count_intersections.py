@@ -39,7 +39,7 @@ CORRELATIONS = np.sin(np.linspace(0, 0.5 * math.pi, 80))[:-1]
 # Errors of correlations beyond its root are no smaller than at it.
 HIGHEST_SQUARE = 0.99
 # What the law of codes may be off by, as a part of all records: a bucket's sum is no Gaussian; of two bits 400,000 records were
-# counted 0.2 to 0.4 % too low with up to 50 of a value's in a bucket (six runs). Far below the error of any cell, not of all together.
+# counted 0.2 to 0.4 % too low with up to 50 of a value's in a bucket (six runs). That is far below the error of any cell.
 CODES_LAW = 0.003
 # Points that a Gaussian is integrated on, up to so many standard deviations.
 GAUSS_POINTS, GAUSS_REACH = 4001, 8.0

@@ -462,7 +462,7 @@ def repeat_first(left):
         (lambda left: left.rename(columns={"id": "key"}), ["left.csv", "id"]),
         (repeat_first, ["left.csv", "repeat", "p00000"]),
         (lambda left: left.assign(id=left["id"].where(left.index > 2)), ["left.csv", "id", "3"]),
-        (lambda left: left.iloc[5:], ["different records"]),
+        (lambda left: left.assign(id="q" + left["id"]), ["left.csv", "right.parquet", "no id in common"]),
         (lambda left: left.assign(a=left["a"].replace(2, 7)), ["left.csv", "'a'", "7"]),
         (lambda left: left.drop(columns="b"), ["left.csv", "'b'"]),
         (lambda left: left.assign(extra=1), ["left.csv", "'extra'"]),
@@ -668,3 +668,88 @@ def test_a_target_that_protects_little_is_told_in_plain_words(folder):
     refused(synthesize(folder, delta=0.5), "delta must be at most 0.01, not 0.5: to publish that part of all records outright")
     sketches = run("account", "--sketch-keys", 100, "--phantoms", 1000, "--floor", 2, "--ceiling", 14, "--delta", 0.5)
     assert "Warning: delta 0.5 allows to give out that part of all records as they are" in sketches.stderr
+
+
+def overlapping(folder):
+    """Parties of which each lacks a quarter of the people: half of all are at both."""
+    pd.read_csv(folder / "left.csv").iloc[1000:].to_csv(folder / "left.csv", index=False)
+    right = pd.read_parquet(folder / "right.parquet")
+    right[right["id"] < "p03000"].to_parquet(folder / "right.parquet", index=False)
+
+
+def test_parties_may_hold_different_people(folder):
+    """Half of 4,000 people are at both; at epsilon 8 the estimate is 60 records off or so."""
+    overlapping(folder)
+    options = {"encoder": "count-sketch", "epsilon": 8.0, "json": folder / "report.json", "seed": 1}
+    result = synthesize(folder, **options)
+    assert result.exit_code == 0, result.output
+    assert "Warning: The parties hold different people (left" in result.output
+    report = json.loads((folder / "report.json").read_text())
+    inner = report["overlap"]["inner"]
+    assert report["population"] == "inner"
+    assert abs(inner["records"] - 2000) < 5 * inner["error"]
+    assert report["rows"] == len(pd.read_csv(folder / "out.csv")) == round(inner["records"])
+    evaluated = ("evaluate", "--real", folder / "left.csv", folder / "right.parquet", "--synthetic", folder / "out.csv",
+                 "--id", "id", "--schema", folder / "schema.toml", "--ways", 2)  # fmt: skip
+    result = run(*evaluated, "--json", folder / "tvd.json")
+    assert result.exit_code == 0, result.output
+    assert "The real tables have 3,000, 3,000 records; 2,000 are compared." in result.output
+    assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
+
+    result = synthesize(folder, population="outer", model=folder / "a.model", **options)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(folder / "out.csv")
+    assert list(table.columns) == ["a", "b", "x", "age", "held_by"]
+    assert set(table["held_by"]) == {"left", "right", "left+right"}
+    assert (table["a"].isna() == (table["held_by"] == "right")).all()
+    assert (table["age"].isna() == (table["held_by"] == "left")).all()
+    result = run(*evaluated, "--population", "outer", "--json", folder / "tvd.json")
+    assert result.exit_code == 0, result.output
+    assert json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.15
+    result = run("sample", folder / "a.model", "--where", "held_by=left", "--rows", 10, "--out", folder / "more.csv")
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(folder / "more.csv")["x"].isna().all()
+    assert "held_by" in refused_where(folder, "held_by=nobody")
+
+
+def refused_where(folder, condition):
+    """What is said of a condition that a model cannot fulfil."""
+    result = run("sample", folder / "a.model", "--where", condition, "--out", folder / "none.csv")
+    refused(result)
+    return result.output
+
+
+def test_a_deployment_of_different_people(folder):
+    overlapping(folder)
+    plan = planned(folder, "--encoder", "count-sketch", "--population", "outer", epsilon=8)
+    assert "population: everybody that any party holds" in plan.output
+    run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "left.secret",
+        "--out", folder / "envelopes.json")  # fmt: skip
+    run("secret", "join", folder / "envelopes.json", "--plan", folder / "plan.json", "--key", folder / "right.key",
+        "--secret", folder / "right.secret")  # fmt: skip
+    for name, table in (("left", "left.csv"), ("right", "right.parquet")):
+        result = run("check", folder / table, "--plan", folder / "plan.json", "--name", name, "--id", "id")
+        assert result.exit_code == 0, result.output
+        result = run("party", folder / table, *own(folder, name), "--out", folder / f"{name}.message")
+        assert result.exit_code == 0, result.output
+    result = run("server", folder / "left.message", folder / "right.message", "--plan", folder / "plan.json",
+                 "--key", folder / "server.key", "--out", folder / "out.csv", "--model", folder / "a.model")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "hold different people" in result.output
+    assert set(pd.read_csv(folder / "out.csv")["held_by"]) == {"left", "right", "left+right"}
+    result = run("sample", folder / "a.model", "--where", "held_by=left+right", "--out", folder / "inner.csv")
+    assert result.exit_code == 0, result.output
+    assert not pd.read_csv(folder / "inner.csv").isna().any(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"encoder": "grr", "population": "outer"}, ["outer population needs sketches"]),
+        ({"tables": 1, "population": "outer"}, ["One holder", "--population"]),
+    ],
+)
+def test_populations_that_cannot_be(folder, options, words):
+    if "tables" in options:
+        options = options | {"tables": [folder / "left.csv"], "schema": None}
+    refused(synthesize(folder, **options), *words)

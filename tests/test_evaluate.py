@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from vertimrf import evaluate as module
@@ -17,7 +18,7 @@ from vertimrf.evaluate import evaluate, random_marginals, tvd
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.server.rows import decode
-from vertimrf.tables.arrow import write_table
+from vertimrf.tables.arrow import read_arrow, write_table
 
 
 def draw(rng: np.random.Generator, sizes: tuple[int, ...], n: int) -> np.ndarray:
@@ -249,7 +250,7 @@ def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> N
     real, other = tmp_path / "real.csv", tmp_path / "other.csv"
     real.write_text("id,x,y\n1,u,0\n")
     other.write_text("id,z\n2,0\n")
-    with pytest.raises(TableError, match=r"other\.csv lacks 1 of the 1 ids"):
+    with pytest.raises(TableError, match=r"real\.csv and .*other\.csv have no id in common"):
         evaluate([real, other], files["synthetic"], "id", SCHEMA)
 
 
@@ -265,3 +266,30 @@ def test_independent_attributes_on_the_papers_data(paper_data: Path) -> None:
     distances = tvd(codes, shuffled, schema.sizes, (1, 3))
     assert distances[1] == 0
     assert 0.2 < distances[3] < 0.3
+
+
+def test_tables_of_different_people(files: dict[str, Path]) -> None:
+    """Those that all tables have are compared, or those that any has, what is not held being missing."""
+    rng = np.random.default_rng(9)
+    whole = read_arrow(files["all"])
+    left = whole.select(["id", "x", "y"]).slice(0, 150)
+    right = whole.select(["id", "z"]).slice(50).take(rng.permutation(150))
+    both = whole.slice(50, 100)
+    out = evaluate([left, right], both, "id", SCHEMA, ways=(1, 3))
+    assert out["records"] == {"real": 100, "synthetic": 100, "tables": [150, 150]}
+    assert out["tvd"] == {"1": 0.0, "3": 0.0}
+    there = np.arange(200)
+    outer = pa.table({
+        "x": pc.if_else(pa.array(there < 150), whole["x"], None),
+        "y": pc.if_else(pa.array(there < 150), whole["y"], None),
+        "z": pc.if_else(pa.array(there >= 50), whole["z"], None),
+        "held_by": pa.array(["a+b"] * 200),
+    })
+    out = evaluate([left, right], outer, "id", SCHEMA, ways=(1, 3), population="outer")
+    assert out["records"] == {"real": 200, "synthetic": 200, "tables": [150, 150]}
+    assert out["tvd"] == {"1": 0.0, "3": 0.0}
+    assert evaluate([left, right], both, "id", SCHEMA, ways=(1,), population="outer")["tvd"]["1"] > 0.2
+    with pytest.raises(TableError, match="no id in common"):
+        evaluate([left.slice(0, 50), right], both, "id", SCHEMA)
+    with pytest.raises(PlanError, match="inner or outer"):
+        evaluate([left, right], both, "id", SCHEMA, population="left")

@@ -77,10 +77,10 @@ def test_parties_whose_records_do_not_match_are_told(plan, parts):
     one, two = parts
     assert run_protocol(plan, parts, RunOptions(rows=10)).result.warnings == ()
     (warning,) = run_protocol(plan, [one, of_other_people(two, 0.25)], RunOptions(rows=10)).result.warnings
-    assert "one and two" in warning
+    assert "are at one and two" in warning
     for rounds in (1, 2):
-        with pytest.raises(MessageError, match="between one and two: they used different secrets"):
-            run_protocol(plan_of_two(rounds=rounds), [one, of_other_people(two, 0.9)], RunOptions(rows=10))
+        with pytest.raises(MessageError, match=r"between one .* and two .*none: they used different secrets"):
+            run_protocol(plan_of_two(rounds=rounds), [one, of_other_people(two, 1.0)], RunOptions(rows=10))
 
 
 def test_different_secrets_are_told(plan, parts):
@@ -288,10 +288,12 @@ def test_a_party_refuses_another_partys_table(plan, parts):
         Party(plan, "three", Secret.new())
 
 
-def test_parties_with_different_records_are_refused():
+def test_parties_with_other_records_altogether_are_refused():
     left, right = correlated_tables(100)
-    with pytest.raises(TableError, match="record"):
-        open_tables([left, right.iloc[1:]], "id", schema_of_two())
+    _, parts = open_tables([left, right.iloc[1:]], "id", schema_of_two())
+    assert [part.records for part in parts] == [100, 99]
+    with pytest.raises(TableError, match="table 1 and table 2 have no id in common"):
+        open_tables([left, right.assign(id=right["id"] + "x")], "id", schema_of_two())
 
 
 def test_splits_must_match():

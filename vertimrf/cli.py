@@ -17,7 +17,17 @@ from typing import Any
 import click
 
 from .errors import PlanError, VertiMRFError
-from .plan.defaults import DELTA_HELP, DOMAIN_DELTA, DOMAIN_SHARE, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_encoder
+from .plan.defaults import (
+    DELTA_HELP,
+    DOMAIN_DELTA,
+    DOMAIN_SHARE,
+    INNER,
+    MESSAGE_BYTES,
+    PAIRS_BYTES,
+    POPULATIONS,
+    TAU,
+    default_encoder,
+)
 from .progress import for_terminal
 
 __all__ = ["main"]
@@ -28,6 +38,7 @@ EXTRA = "Leave out columns that the plan does not know, instead of refusing the 
 # Of a value in a table of text; more than most take.
 BYTES_A_VALUE = 12
 PERSON = "Column that says whose a record is, where people have several records."
+POPULATION = "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
 ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
@@ -281,6 +292,7 @@ def _load_schema(path: str | None) -> Any:
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--person", help=PERSON)
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; others are left out. Needs --person.")
+@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
@@ -306,6 +318,7 @@ def synthesize(
     workload: Sequence[str],
     person: str | None,
     records_per_person: int,
+    population: str,
     threads: int | None,
     out: str,
     model_file: str | None,
@@ -327,9 +340,10 @@ def synthesize(
             err=json_file == "-",
         )
     if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
-        if encoder is not None or message_mb is not None or rounds != 1:
+        if encoder is not None or message_mb is not None or rounds != 1 or population != INNER:
             raise PlanError(
-                "One holder has no sketches: leave --encoder, --rounds and --message-mb out, or deal its columns with --split."
+                "One holder has no sketches and all the people: leave --encoder, --rounds, --message-mb and --population out, or "
+                "deal its columns with --split."
             )
         from .synthesizer import Synthesizer
 
@@ -375,13 +389,14 @@ def synthesize(
         rounds=rounds,
         message_bytes=_message_bytes(message_mb),
         workload=_workload(workload),
+        population=population,
     )
     _print_findings(trial.result)
     write_table(trial.table, out, trial.ledger.standing)
     if model_file is not None:
         from .named_model import Model
 
-        Model(trial.result.plan.schema, trial.model, trial.ledger).save(model_file)
+        Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.others).save(model_file)
     _write_json(json_file, trial.to_json())
     if json_file != "-":
         click.echo(trial.ledger.table())
@@ -397,6 +412,7 @@ def synthesize(
 @click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
 @click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
+@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all real tables have, or any.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
 @_reads_tables
@@ -410,6 +426,7 @@ def evaluate(
     marginals: int,
     seed: int,
     party: str | None,
+    population: str,
     json_file: str | None,
     more: Sequence[str],
 ) -> None:
@@ -432,6 +449,7 @@ def evaluate(
         seed=seed,
         party=party,
         csv=csv,
+        population=population,
     )
     _write_json(json_file, outcome)
     if json_file != "-":
@@ -442,6 +460,9 @@ def evaluate(
 
 def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
     click.echo("TVD of two tables' marginal: the part of the records that would have to change for one to be the other, 0 to 1.")
+    if "tables" in outcome["records"]:
+        counts = ", ".join(f"{count:,}" for count in outcome["records"]["tables"])
+        click.echo(f"The real tables have {counts} records; {outcome['records']['real']:,} are compared.")
     for way, distance in outcome["tvd"].items():
         across = outcome.get("tvd_across_parties", {}).get(way)
         click.echo(
@@ -604,6 +625,7 @@ def domains(
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
+@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
 def plan(
@@ -620,6 +642,7 @@ def plan(
     claim_as_published: bool,
     workload: Sequence[str],
     records_per_person: int,
+    population: str,
     errors: bool,
     out: str,
 ) -> None:
@@ -652,6 +675,7 @@ def plan(
         public_keys=keys,
         workload=_workload(workload),
         records_per_person=records_per_person,
+        population=population,
     )
     made.save(out)
     _print_warnings(target_in_words(made.epsilon, made.delta, made.expected_records))
@@ -984,6 +1008,8 @@ def align(
         if match.matching > match.plain:
             here, there = (",".join(formats) or "none" for formats in (match.my_format, match.their_format))
             click.echo(f"  {match.matching:,} would with another --id-format: {here} here, {there} at {sender}.")
+        if match.matching < most:
+            click.echo("  The others are of people whom one party alone holds, or whom only the smaller party's sample reaches.")
 
 
 @main.command()
@@ -1169,7 +1195,7 @@ def server(
     if model_file is not None:
         from .named_model import Model
 
-        Model(agreed.schema, result.model, result.ledger).save(model_file)
+        Model(agreed.schema, result.model, result.ledger, result.others).save(model_file)
     _write_json(json_file, result.to_json())
     if json_file != "-":
         click.echo(result.ledger.table())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,12 @@ from .errors import PlanError, SchemaError, TableError
 from .kernels.contingency import contingency, pair_tables
 from .kernels.jit import in_slices
 from .moments import compare_correlations, compare_numbers, original_numbers
+from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
 from .tables.impossible import breaking
-from .tables.table import Table, check_columns, check_same_records, encode_arrow, encode_columns, some
+from .tables.table import check_columns, encode_arrow, encode_columns, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
 
@@ -166,6 +169,7 @@ def evaluate(
     seed: int = 0,
     party: str | None = None,
     csv: CsvFormat = COMMAS,
+    population: str = INNER,
 ) -> dict[str, Any]:
     """Compare a synthetic table with the real ones, where one machine may see all of them, or with one party's.
 
@@ -178,6 +182,8 @@ def evaluate(
         marginals, seed: as in :func:`tvd`.
         party: compare the attributes of this party alone, whose table is then the real one.
         csv: how the real tables are written, if they are CSV files.
+        population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
+            has, and what another does not have of them is missing.
 
     Returns:
         - ``"tvd"``: ``{"3": mean, ...}``; to judge it by, ``"tvd_resampled"`` is that of as many records drawn from the real
@@ -186,7 +192,8 @@ def evaluate(
         - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
         - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
         - ``"impossible"``, where the schema has any: how many records, real and synthetic, have each impossible combination.
-        - ``"records"``: ``{"real": n, "synthetic": m}``; ``"marginals"`` and ``"seed"`` as given.
+        - ``"records"``: ``{"real": n, "synthetic": m}``, and where they differ ``"tables"``, of each real table.
+        - ``"marginals"`` and ``"seed"`` as given.
         - ``"standing"``: these are exact statistics of the real tables: not private. ``"synthetic_standing"`` is what the
           synthetic table says of itself.
 
@@ -196,13 +203,21 @@ def evaluate(
     """
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
+    if population not in POPULATIONS:
+        raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {population!r}.")
+    if HELD_BY in table.column_names and HELD_BY not in schema.names:
+        table = table.drop_columns([HELD_BY])
+    if population == OUTER:
+        # What a table does not have of somebody is missing.
+        schema = replace(schema, attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes))
     check_columns(table.column_names, id, schema.attributes, where)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
     if party is not None:
         inside = [schema.impossible[number] for number in schema.combinations_at(party)]
         schema = Schema.of({party: schema.part(party)}, public=schema.public, impossible=inside)
-    truth, numbers = read_real(real, id, schema, csv)
+    truth, numbers, held = read_real(real, id, schema, csv, population)
+    differing = {"tables": held} if len({*held, truth.shape[1]}) > 1 else {}
     made = encode_columns(table, schema.attributes, where)
     synthetic_numbers = original_numbers(schema.attributes, table, made, where)
     broken = [
@@ -231,7 +246,7 @@ def evaluate(
         "pairs": farthest_pairs(truth, made, sizes, names),
         "numbers": compare_numbers(numbers, synthetic_numbers),
         "correlations": compare_correlations(numbers, synthetic_numbers),
-        "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
+        "records": {"real": truth.shape[1], "synthetic": made.shape[1]} | differing,
         "marginals": marginals,
         "seed": seed,
         "standing": EXACT.to_json(),
@@ -270,37 +285,49 @@ def by_way(means: dict[int, float]) -> dict[str, float]:
 
 
 def read_real(
-    sources: Sequence[Any], id: str, schema: Schema, csv: CsvFormat
-) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]]]:
-    """All attributes, whichever table holds them, in the order of the records' digests: codes [shape=(d, n)], and numbers.
+    sources: Sequence[Any], id: str, schema: Schema, csv: CsvFormat, population: str
+) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]], list[int]]:
+    """All attributes, whichever table holds them, of the records of a population.
 
-    Of a column that several parties hold, the first table's that has it.
+    Where it is the outer one, attributes may be missing: what a table does not have of a record is. Of a column that several
+    parties hold, the first table's that has it.
+
+    Returns:
+        Codes [shape=(d, n)] in the order of the records' digests, numbers, and how many records each table has.
     """
     names, tables = [], []
     found: list[str] = []
-    numbers: dict[str, npt.NDArray[np.float64]] = {}
+    numbers: list[dict[str, npt.NDArray[np.float64]]] = []
     for i, source in enumerate(sources):
         names.append(name_of(source, f"real table {i + 1}"))
         table = read_arrow(source, csv)
         known = {schema.names[a] for a in schema.shared}.intersection(found)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
-        held = encode_arrow(table, id, part, names[-1])
-        order = np.argsort(held.digests)
-        tables.append(Table(part, held.digests[order], np.ascontiguousarray(held.codes[:, order])))
-        numbers |= {
-            name: values[order] for name, values in original_numbers(part, table, held.codes, names[-1]).items()
-        }
+        tables.append(encode_arrow(table, id, part, names[-1]))
+        numbers.append(original_numbers(part, table, tables[-1].codes, names[-1]))
         found += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in found]:
         raise SchemaError(f"No real table has the column {some(absent)} of the schema; give all parties' tables.")
     if len(set(found)) < len(found):
         twice = [name for i, name in enumerate(found) if name in found[:i]]
         raise SchemaError(f"Two real tables have the column {some(twice)}; give each attribute once.")
-    check_same_records(tables, names)
-    codes = np.concatenate([table.codes for table in tables])
-    in_order = {name: numbers[name] for name in schema.names if name in numbers}
-    return codes[[found.index(name) for name in schema.names]], in_order
+    join = np.intersect1d if population == INNER else np.union1d
+    ids = np.sort(functools.reduce(join, (table.digests for table in tables)))
+    if not ids.size:
+        raise TableError(f"{' and '.join(names)} have no id in common: there is nothing to compare with.")
+    codes = np.empty((len(schema.attributes), len(ids)), np.uint16)
+    joined: dict[str, npt.NDArray[np.float64]] = {}
+    for table, own in zip(tables, numbers, strict=True):
+        order = np.argsort(table.digests)
+        place = np.minimum(np.searchsorted(table.digests, ids, sorter=order), table.records - 1)
+        rows = order[place]
+        held = table.digests[rows] == ids
+        for attribute, values in zip(table.attributes, table.codes, strict=True):
+            codes[schema.index(attribute.name)] = np.where(held, values[rows], attribute.size - 1)
+        joined |= {name: np.where(held, values[rows], np.nan) for name, values in own.items()}
+    in_order = {name: joined[name] for name in schema.names if name in joined}
+    return codes, in_order, [table.records for table in tables]
 
 
 def name_of(source: Any, default: str) -> str:

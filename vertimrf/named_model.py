@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
 from .model.sample import sample
+from .plan.defaults import HELD_BY
 from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .server.rows import decode
+from .server.parts import PartModel, sample_parts
+from .server.rows import decode, with_holders
 from .tables.table import encode_columns
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ class Model:
         schema: the domains.
         field: the Markov random field, attributes by their position in the schema.
         ledger: every event, and the composed (epsilon, delta).
+        others: where it is a model of everybody that any party holds, models of those that not all hold. Rows then have a last
+            column "held_by", and nulls where no party holds a value.
 
     Example:
         >>> model = Model.load("clinic.model")                                              # doctest: +SKIP
@@ -46,14 +51,17 @@ class Model:
     schema: Schema
     field: MarkovRandomField
     ledger: Ledger
+    others: tuple[PartModel, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.field.sizes != self.schema.sizes:
+        if any(part.field.sizes != self.schema.sizes for part in self._parts):
             raise SchemaError("The model and its schema differ in their domains.")
+        if not {party for part in self.others for party in part.parties} <= {name for name, _ in self.schema.parties}:
+            raise SchemaError("The model and its schema differ in their parties.")
 
     def __repr__(self) -> str:
         return (
-            f"<Model of {len(self.schema.attributes)} attributes, {self.field.total:,.0f} records; "
+            f"<Model of {len(self.schema.attributes)} attributes, {self._total:,.0f} records; "
             f"epsilon {self.ledger.epsilon:.4g}{'' if self.ledger.private else ', NOT PRIVATE'}>"
         )
 
@@ -65,7 +73,7 @@ class Model:
         Args:
             rows: how many; default the noisy record count, or under ``given`` about as many of the records as it holds for.
             given: a value by column, or a list of values of which any will do; all rows have them. Numbers stand for the bin
-                that they lie in.
+                that they lie in. Of "held_by", the names of parties with "+" between them.
             seed: of this draw; None means fresh entropy. Privacy does not depend on it.
 
         Raises:
@@ -74,20 +82,26 @@ class Model:
             NoMassError: the model has no records that fulfil the condition.
         """
         rng = np.random.default_rng(seed)
-        kept = {self.schema.index(name): self._codes(name, value) for name, value in (given or {}).items()}
+        conditions = dict(given or {})
+        parts = self._held_by(conditions.pop(HELD_BY)) if self.others and HELD_BY in conditions else self._parts
+        kept = {self.schema.index(name): self._codes(name, value) for name, value in conditions.items()}
         asked = " and ".join(f"{name} = {value!r}" for name, value in (given or {}).items())
         if kept and (together := contradiction(self.schema.combinations, self.schema.sizes, kept)):
             rules = self.schema.named(together, start=False)
             raise NoMassError(f"No record has {asked}: the schema rules it out by {rules}.")
         try:
-            wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
-            codes = sample(self.field, wanted, rng, kept)
+            if self.others:
+                codes, held = sample_parts(self.schema, parts, rows, rng, kept)
+            else:
+                wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
+                codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
             raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
-        return decode(codes, self.schema.attributes, rng)
+        table = decode(codes, self.schema.attributes, rng)
+        return with_holders(table, self.schema, [part.parties for part in parts], held) if self.others else table
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
-        """Expected counts of the values of some columns.
+        """Expected counts of the values of some columns, among the people of whom all of them are held.
 
         Args:
             columns: distinct column names, or one.
@@ -100,17 +114,23 @@ class Model:
             ModelError: columns repeat, or the table would be too large.
         """
         names = [columns] if isinstance(columns, str) else list(columns)
-        return self.field.marginal([self.schema.index(name) for name in names])
+        wanted = [self.schema.index(name) for name in names]
+        return functools.reduce(
+            np.add, (part.field.marginal(wanted) for part in self._parts if part.holds(self.schema, wanted))
+        )
 
     def summary(self) -> str:
         """Attributes, what depends on what, size and standing, for people."""
         names = self.schema.names
         size = self.field.summarize()
         lines = [
-            f"{len(names)} attributes, {self.field.total:,.0f} records; {size.cliques} cliques of up to {size.treewidth + 1} "
+            f"{len(names)} attributes, {self._total:,.0f} records; {size.cliques} cliques of up to {size.treewidth + 1} "
             f"attributes, {size.cells:,} cells."
         ]
         lines += [f"  {', '.join(names[a] for a in clique)}" for clique in self.field.tree.cliques]
+        if self.others:
+            held = ", ".join(f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts)
+            lines.append(f"Not every party holds everybody: {held}. The cliques are those of the last.")
         return "\n".join([*lines, str(self.ledger.standing)])
 
     def to_json(self) -> dict[str, Any]:
@@ -129,12 +149,18 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write the model with its schema and ledger (versioned, checksummed, no pickle)."""
         field, arrays = self.field.parts()
-        header = {
+        header: dict[str, Any] = {
             "standing": self.ledger.standing.to_json(),
             "schema": self.schema.to_json(),
             "ledger": self.ledger.to_json(),
             "field": field,
         }
+        if self.others:
+            header["others"] = []
+            for i, part in enumerate(self.others):
+                field, more = part.field.parts()
+                header["others"].append({"parties": part.parties, "field": field})
+                arrays |= {f"part{i}.{name}": array for name, array in more.items()}
         container.write(path, container.pack(KIND, header, arrays))
 
     @classmethod
@@ -147,10 +173,33 @@ class Model:
         header, arrays = container.unpack(container.read(path), KIND, str(path))
         try:
             field = MarkovRandomField.of_parts(header["field"], arrays)
-            return cls(Schema.from_json(header["schema"]), field, Ledger.from_json(header["ledger"]))
+            others = []
+            for i, part in enumerate(header.get("others", [])):
+                mark = f"part{i}."
+                own = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
+                parties = tuple(str(party) for party in part["parties"])
+                others.append(PartModel(parties, MarkovRandomField.of_parts(part["field"], own)))
+            return cls(Schema.from_json(header["schema"]), field, Ledger.from_json(header["ledger"]), tuple(others))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             detail = str(error).rstrip(".") if isinstance(error, VertiMRFError) else error
             raise MessageError(f"{path} is malformed ({detail}).") from None
+
+    @property
+    def _parts(self) -> tuple[PartModel, ...]:
+        """Models of all people, those that all parties hold last."""
+        return (*self.others, PartModel(tuple(name for name, _ in self.schema.parties), self.field))
+
+    @property
+    def _total(self) -> float:
+        return sum(part.field.total for part in self._parts)
+
+    def _held_by(self, value: Any) -> tuple[PartModel, ...]:
+        """The parts that a condition on who holds somebody leaves."""
+        named = {"+".join(part.parties): part for part in self._parts}
+        asked = [value] if isinstance(value, str) else list(value)
+        if unknown := [own for own in asked if own not in named]:
+            raise SchemaError(f"{HELD_BY} is {', '.join(named)}, not {unknown[0]!r}.")
+        return tuple(named[own] for own in dict.fromkeys(asked))
 
     def _codes(self, name: str, value: Any) -> npt.NDArray[np.uint16]:
         """Codes of a value, or of a list of values, of a column."""

@@ -32,7 +32,7 @@ from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import COMMAS, CsvFormat, read_arrow
 from .tables.infer import drafted
-from .tables.table import Table, check_same_records, encode_table
+from .tables.table import Table, check_common_records, encode_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ def open_tables(
         records_per_person: for how many records of a person private domains are found.
 
     Returns:
-        The schema with its parties, and one encoded table per party, all with the same record ids.
+        The schema with its parties, and one encoded table per party; their records may differ.
 
     Raises:
         TableError: a source that cannot be read, or ids that do not fit.
@@ -141,7 +141,7 @@ def open_tables(
         encode_table(table, id, schema.part(party), name, person=person)
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
-    check_same_records(parts, names)
+    check_common_records(parts, names)
     return schema, parts
 
 
@@ -210,6 +210,7 @@ class Planning(TypedDict, total=False):
     local_models: bool
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None
     records_per_person: int
+    population: str
 
 
 def synthesize(
@@ -243,7 +244,7 @@ def synthesize(
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
         csv: how CSV files among the tables are written.
-        planning: delta, rounds, message_bytes and so on, for :func:`vertimrf.make_plan`.
+        planning: delta, rounds, population, message_bytes and so on, for :func:`vertimrf.make_plan`.
 
     Raises:
         VertiMRFError: one sentence on what is wrong with the input and how to mend it.

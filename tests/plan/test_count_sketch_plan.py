@@ -186,7 +186,7 @@ def test_records_that_match_in_part_are_told(run):
     mine = Party(plan, "one", secret).run(parts[0])
     theirs = Party(plan, "two", secret).run(replace(parts[1], digests=strangers))
     (warning,) = Server(plan).read([mine, theirs]).warnings
-    assert "have no counterpart" in warning
+    assert "hold different people" in warning
 
 
 def test_commands_take_the_encoder_and_the_budget(tmp_path):

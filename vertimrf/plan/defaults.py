@@ -6,9 +6,13 @@ __all__ = [
     "DELTA_HELP",
     "DOMAIN_DELTA",
     "DOMAIN_SHARE",
+    "HELD_BY",
+    "INNER",
     "MESSAGE_BYTES",
     "MOST_DELTA",
+    "OUTER",
     "PAIRS_BYTES",
+    "POPULATIONS",
     "TAU",
     "UNCOUNTED_DELTA",
     "default_delta",
@@ -31,6 +35,11 @@ DOMAIN_DELTA = 1e-13
 DOMAIN_SHARE = 0.05
 # Beyond it a delta is refused: publishing one record in a hundred outright would meet it, at epsilon 0.
 MOST_DELTA = 0.01
+# Whom a synthetic table is of, where parties hold different people: those that all hold, or everybody that any holds.
+INNER, OUTER = "inner", "outer"
+POPULATIONS = (INNER, OUTER)
+# The column that then says who holds somebody.
+HELD_BY = "held_by"
 DELTA_HELP = "Privacy target; default 1 / expected records squared, at most 1e-6."
 
 

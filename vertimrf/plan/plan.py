@@ -22,7 +22,7 @@ from ..privacy.events import MOST_PERSON_RECORDS, Event, GaussianEvent, Geometri
 from ..privacy.ledger import Ledger, LedgerEntry, spent_beforehand
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
-from .defaults import MESSAGE_BYTES, MOST_DELTA
+from .defaults import HELD_BY, INNER, MESSAGE_BYTES, MOST_DELTA, OUTER, POPULATIONS
 from .schedule import Group, Schedule
 from .schema import MOST_NAMED, Schema
 from .workload import Workload
@@ -128,6 +128,8 @@ class Plan:
             such attribute, or no sketches.
         records_per_person: how many records of one person take part at most, which every party sees to; neighbours differ by all
             of them.
+        population: whom the result is of, where parties hold different people: "inner", those that all parties hold; or "outer",
+            everybody that any party holds.
     """
 
     schema: Schema
@@ -146,9 +148,11 @@ class Plan:
     workload: Workload = field(default_factory=Workload)
     agreement: tuple[CountSketchPlan, ...] = ()
     records_per_person: int = 1
+    population: str = INNER
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
+        self._check_population()
         if self.tau < 2 or self.expected_records < 1:
             raise PlanError(
                 f"A plan needs tau of at least 2 and at least 1 expected record, not {self.tau} and {self.expected_records}."
@@ -198,6 +202,17 @@ class Plan:
                     f"The {entry.released} were released for persons with {entry.event.sensitivity} records at most, and the "
                     f"plan is for {records}: find them with --records-per-person {records}."
                 )
+
+    def _check_population(self) -> None:
+        if self.population not in POPULATIONS:
+            raise PlanError(f"A plan's population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+        if self.population == OUTER and (self.sketch is None or not self.sketch.tells_matches):
+            raise PlanError(
+                "The outer population needs sketches that tell how many people parties have in common: several parties, and "
+                "scheduled pairs or count sketches; or leave the population at inner."
+            )
+        if self.population == OUTER and HELD_BY in self.schema.names:
+            raise PlanError(f"Of the outer population a column {HELD_BY!r} says who holds somebody: rename the attribute.")
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -323,6 +338,7 @@ class Plan:
             **({"workload": self.workload.to_json(self.schema)} if self.workload.marginals else {}),
             **({"agreement": [release_to_json(sketch) for sketch in self.agreement]} if self.agreement else {}),
             **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
+            **({"population": self.population} if self.population != INNER else {}),
         }
 
     @classmethod
@@ -353,6 +369,7 @@ class Plan:
                 workload=Workload.from_json(data.get("workload", []), schema),
                 agreement=tuple(release_from_json(sketch) for sketch in data.get("agreement", [])),  # type: ignore[misc]
                 records_per_person=data.get("records_per_person", 1),
+                population=str(data.get("population", INNER)),
             )
         except VertiMRFError:
             raise
@@ -427,6 +444,8 @@ class Plan:
         if self.workload.marginals:
             named = [" × ".join(self.schema.names[a] for a in own) for own, _ in self.workload.marginals]
             lines.append(f"  marginals that matter most: {', '.join(named)}.")
+        if self.population == OUTER:
+            lines.append("  population: everybody that any party holds; what nobody holds of a person is null.")
         return "\n".join(lines)
 
     def agreement_of(self, party: int) -> dict[int, CountSketchPlan]:

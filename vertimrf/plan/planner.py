@@ -28,7 +28,7 @@ from ..sketches.parameters import (
     SharedKeyPlan,
     SketchPlan,
 )
-from .defaults import MESSAGE_BYTES, PAIRS_BYTES, TAU, default_delta, default_encoder
+from .defaults import INNER, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_delta, default_encoder
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
@@ -280,6 +280,7 @@ def make_plan(
     public_keys: PublicKeys | None = None,
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
     records_per_person: int = 1,
+    population: str = INNER,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
@@ -308,6 +309,8 @@ def make_plan(
             graphs' cliques, and what parties measure of their own attributes, go to them first. None has all alike.
         records_per_person: how many records of one person take part at most; above 1 with count sketches alone. Epsilon is then
             about a person, and noise that many times larger.
+        population: whom the result is of, where parties turn out to hold different people: "inner", those that all parties hold;
+            or "outer", everybody that any party holds.
 
     Raises:
         PlanError: parameters out of range.
@@ -398,6 +401,7 @@ def make_plan(
                 for attribute, shape in zip(schema.shared, agreement, strict=False)
             ),
             records_per_person=records_per_person,
+            population=population,
         )
 
     _, most, at = plan_at(1.0).accounted()

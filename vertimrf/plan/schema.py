@@ -261,9 +261,13 @@ class Schema:
         """Positions of the attributes of two values or more that several parties hold."""
         return tuple(a for a, holders in enumerate(self.holders) if len(holders) > 1 and self.sizes[a] > 1)
 
+    def holder(self, attributes: Iterable[int]) -> int | None:
+        """Position of the first party that holds all of these attributes, given by position; None if there is none."""
+        return min(set(range(len(self.parties))).intersection(*(self.holders[a] for a in attributes)), default=None)
+
     def held_together(self, attributes: Iterable[int]) -> bool:
         """Whether some party holds all of these attributes, given by position."""
-        return bool(set(range(len(self.parties))).intersection(*(self.holders[a] for a in attributes)))
+        return self.holder(attributes) is not None
 
     def part(self, party: str) -> tuple[Attribute, ...]:
         """The attributes that a party holds.

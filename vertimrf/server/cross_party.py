@@ -22,12 +22,19 @@ from ..published.consistency import enforce
 from ..published.randomised_response import count_marginal
 from ..published.reduction import hisrec, unisam
 from ..published.shared_keys_estimate import published_estimates
-from ..sketches.count_intersections import Cells, CountedGroup, estimate_cells, predicted_cell_errors
+from ..sketches.count_intersections import (
+    Cells,
+    CountedGroup,
+    estimate_cells,
+    estimate_overlapping,
+    predicted_cell_errors,
+)
 from ..sketches.intersections import Side, estimate_pair, outer_measurement, predicted_errors
 from ..sketches.parameters import CountSketchPlan, ResponsePlan, SharedKeyPlan, SketchPlan
 
 __all__ = [
     "CrossParty",
+    "Holding",
     "Match",
     "Prediction",
     "cell_variance",
@@ -55,6 +62,18 @@ class Match:
     error: float
 
 
+@dataclass(frozen=True)
+class Holding:
+    """How many records a party has, as its own released marginals tell.
+
+    Attributes:
+        records: estimate; ``error``: its standard error.
+    """
+
+    records: float
+    error: float
+
+
 @dataclass(frozen=True, eq=False)
 class CrossParty:
     """What messages tell across parties.
@@ -69,7 +88,12 @@ class CrossParty:
 
 
 def cross_party_marginals(
-    plan: Plan, messages: Sequence[Message], initial: MarkovRandomField, total: float, options: RunOptions | None = None
+    plan: Plan,
+    messages: Sequence[Message],
+    initial: MarkovRandomField,
+    total: float,
+    options: RunOptions | None = None,
+    held: Sequence[Holding] | None = None,
 ) -> CrossParty:
     """Measurements of marginals that span parties: all that the plan schedules; of count sketches all pairs of groups, the
     parties' own included; of shared keys and randomised responses all cross-party pairs, and the parties' own where they
@@ -81,6 +105,7 @@ def cross_party_marginals(
         initial: a model of the parties' own marginals, for the sizes of the sketched sets.
         total: estimated number of records.
         options: whom to tell of progress.
+        held: how many records each party has, where they have different ones; None where all have the same.
 
     Raises:
         PlanError: an encoder that this version does not know.
@@ -94,10 +119,12 @@ def cross_party_marginals(
             return CrossParty(())
         case SketchPlan():
             tables = [message.sketches for message in messages]
-            found = scheduled_marginals(plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options)
+            found = scheduled_marginals(
+                plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options, held
+            )
             return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
         case CountSketchPlan():
-            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, options)
+            return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, options, held)
     # Here every attribute that varies is a group of its own, in schema order.
     attributes = [group.attributes[0] for group in plan.groups]
     wanted = crossing_pairs(plan.schema)
@@ -123,6 +150,7 @@ def scheduled_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None = None,
+    held: Sequence[Holding] | None = None,
 ) -> list[Measurement]:
     """Likelihood CarEst of scheduled pairs of groups.
 
@@ -132,11 +160,16 @@ def scheduled_marginals(
         sketch: phantoms and levels.
         sketches: per party, its tables in schedule order [each shape=(values, keys), uint8].
         messages: the parties' local marginals, for the standard errors of set sizes.
-        initial, total, options: as in :func:`cross_party_marginals`.
+        initial, total, options, held: as in :func:`cross_party_marginals`.
     """
     groups = schedule.groups
-    sizes = [bin_table(initial.marginal(g.attributes), maps, g.bins).ravel() for g, maps in zip(groups, bins, strict=True)]
-    errors = [np.minimum(_set_errors(schema, messages, g, maps), total) for g, maps in zip(groups, bins, strict=True)]
+    sizes, errors = [], []
+    for group, maps, party in zip(groups, bins, schedule.parties, strict=True):
+        known, error = _set_sizes(schema, messages, initial, group, maps, total if held is None else held[party].records)
+        sizes.append(known)
+        errors.append(error)
+    # Of parties with different people, independence is looked for around the larger one.
+    total = total if held is None else max(own.records for own in held)
     waiting = [iter(tables) for tables in sketches]
     out = []
     progress = (RunOptions() if options is None else options).progress
@@ -190,9 +223,11 @@ def _counted_marginals(
     initial: MarkovRandomField,
     total: float,
     options: RunOptions | None,
+    held: Sequence[Holding] | None,
 ) -> CrossParty:
     """CarEst of count sketches: a measurement for every two groups."""
     groups, parties = plan.groups, plan.schedule.parties
+    progress = (RunOptions() if options is None else options).progress
     waiting = [iter(message.sketches) for message in messages]
     # A group's steps follow from what its own party released.
     one_way = {
@@ -201,16 +236,21 @@ def _counted_marginals(
         for m in own.marginals
         if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == own.party
     }
-    counted = [
-        CountedGroup(
-            codes=next(waiting[party]),
-            released=released,
-            sizes=np.maximum(bin_table(initial.marginal(group.attributes), maps, group.bins).ravel(), 0.0),
-            sizes_sigma=np.minimum(_set_errors(plan.schema, messages, group, maps), total),
+    counted = []
+    for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True):
+        records = total if held is None else held[party].records
+        sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
+        counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors))
+    if held is None:
+        cells = estimate_cells(sketch, counted, total, progress)
+        matches = _counted_matches(plan, sketch, cells, total)
+    else:
+        own, errors = (np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True))
+        cells, shared = estimate_overlapping(sketch, counted, parties, own, errors, progress)
+        matches = tuple(
+            Match(pair, float(shared.records[pair]), float(shared.errors[pair]))
+            for pair in itertools.combinations(range(len(held)), 2)
         )
-        for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True)
-    ]
-    cells = estimate_cells(sketch, counted, total, (RunOptions() if options is None else options).progress)
     first = np.cumsum([0, *(group.size for group in groups)])
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
@@ -224,7 +264,7 @@ def _counted_marginals(
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches"))
-    return CrossParty(tuple(out), _counted_matches(plan, sketch, cells, total))
+    return CrossParty(tuple(out), matches)
 
 
 def reduced_marginals(
@@ -319,6 +359,22 @@ def _responses(
         maps = tuple(bins[i] for i in places)
         out.append(Measurement(tuple(attributes), maps, values, errors, "randomised responses"))
     return out
+
+
+def _set_sizes(
+    schema: Schema,
+    messages: Sequence[Message],
+    initial: MarkovRandomField,
+    group: Group,
+    maps: BinMaps,
+    records: float,
+) -> tuple[Floats, Floats]:
+    """Sizes of a group's sets, by the model of the parties' own marginals, and their standard errors [both shape=(values,)].
+
+    ``records`` are the party's, the model's total where all have the same.
+    """
+    sizes = bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins).ravel()
+    return sizes, np.minimum(_set_errors(schema, messages, group, maps), records)
 
 
 def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps: BinMaps) -> Floats:

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import TableError
 from ..plan.attribute import Attribute
+from ..plan.defaults import HELD_BY
+from ..plan.schema import Schema
 
-__all__ = ["decode"]
+__all__ = ["decode", "with_holders"]
 
 
 def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator) -> pa.Table:
@@ -48,6 +51,26 @@ def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng:
             column = values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
         columns[attribute.name] = column
     return pa.table(columns)
+
+
+def with_holders(
+    table: pa.Table, schema: Schema, holders: Sequence[Sequence[str]], held: npt.NDArray[np.integer]
+) -> pa.Table:
+    """Rows of people that not every party holds: null where none does, and a last column that says who does.
+
+    Args:
+        table: as :func:`decode` gives it.
+        schema: attributes and parties.
+        holders: sets of parties, by name.
+        held: which of them each row's is, by number [shape=(rows,)].
+    """
+    columns = {}
+    for party, names in schema.parties:
+        absent = pa.array(~np.array([party in own for own in holders])[held])
+        for name in names:
+            columns[name] = pc.if_else(absent, pa.scalar(None, table[name].type), table[name])
+    columns = {name: columns[name] for name in table.column_names}
+    return pa.table({**columns, HELD_BY: pa.array(["+".join(own) for own in holders]).take(pa.array(held))})
 
 
 def numbers_inside(attribute: Attribute, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> pa.Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +20,17 @@ from ..model.measurement import Measurement
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
 from ..options import RunOptions
+from ..plan.defaults import OUTER
 from ..plan.follow_up import FollowUp
 from ..plan.impossible import Combination
 from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
-from .cross_party import Match, cross_party_marginals, reduced_marginals, scheduled_marginals
+from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
 from .global_graph import GlobalGraph, combine_graphs
+from .parts import PartModel, Parts, of_common_people, sample_parts
+from .population import Overlap, estimate_total, find_overlap, holdings, same_people, same_sizes
 from .second_round import plan_second_round
 from .shared_columns import Disagreement, disagreements, local_tree
 
@@ -35,11 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FirstRound", "Result", "Server"]
 
-# Parties whose records match to less than this part, by so many standard errors, are told.
-MOSTLY = 0.95
-MISMATCH_ERRORS = 6.0
-# So is an impossible combination that so many of the records seem to have, also by so many standard errors.
+# An impossible combination that so many of the records seem to have, and by so many standard errors, is told.
 DOUBTFUL = 0.01
+DOUBT_ERRORS = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +51,17 @@ class Result:
     Attributes:
         plan: the plan it followed.
         codes: synthetic rows [shape=(attributes, rows), uint16].
-        model: the global Markov random field.
+        model: the global Markov random field; of the people that all parties hold.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to.
         disagreements: how far parties contradict each other on the columns that several hold.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
         seed: of the sampling; None means fresh entropy.
+        overlap: how the parties' people overlap; None where all hold the same.
+        others: in a result of everybody that any party holds, models of those that not all hold; else none.
+        held: then by whom each row is held: the number of one of ``others``, or as many as they are for all parties
+            [shape=(rows,), uint16]; else None.
     """
 
     plan: Plan
@@ -67,13 +73,20 @@ class Result:
     seconds: dict[str, float]
     warnings: tuple[str, ...]
     seed: int | None
+    overlap: Overlap | None = None
+    others: tuple[PartModel, ...] = ()
+    held: npt.NDArray[np.uint16] | None = None
 
     @property
     def table(self) -> pa.Table:
-        """The synthetic rows in the schema's original values."""
-        from .rows import decode
+        """The synthetic rows in the schema's original values; null where no party holds one, and then with who does."""
+        from .rows import decode, with_holders
 
-        return decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
+        table = decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
+        if self.held is None:
+            return table
+        holders = [*(part.parties for part in self.others), self.plan.party_names]
+        return with_holders(table, self.plan.schema, holders, self.held)
 
     def to_json(self) -> dict[str, Any]:
         """Privacy spent, timings and model size, JSON-able."""
@@ -91,6 +104,7 @@ class Result:
             "cross_party_marginals": [[names[a] for a in attributes] for attributes in self.crossing],
             "shared_columns": [found.to_json(self.plan) for found in self.disagreements],
             "warnings": list(self.warnings),
+            **({} if self.overlap is None else {"population": self.plan.population, "overlap": self.overlap.to_json()}),
         }
 
 
@@ -108,6 +122,8 @@ class FirstRound:
         disagreements: how far parties contradict each other on the columns that several hold.
         warnings: sentences about parties whose records do not match.
         seconds: wall time per phase.
+        parts: what is known of people that parties hold or lack, where they hold different ones; None where they do not. All else
+            here is then of those that all parties hold.
     """
 
     plan_digest: bytes
@@ -119,6 +135,7 @@ class FirstRound:
     disagreements: tuple[Disagreement, ...]
     warnings: tuple[str, ...]
     seconds: dict[str, float]
+    parts: Parts | None = None
 
 
 class Server:
@@ -140,30 +157,72 @@ class Server:
             messages: one per party, in any order, validated on loading.
 
         Raises:
-            MessageError: a party's message is missing, doubled, or of another plan; or most of two parties' records do not
-                match.
+            MessageError: a party's message is missing, doubled, or of another plan; or two parties have nobody in common, as far
+                as can be told; or they hold different people, and nothing tells how many they have in common.
         """
         plan = self._plan
         ordered = self._in_order(messages)
         clock = Clock()
         with threads(self._options.num_threads):
-            self._options.progress.step("initial model")
             with clock("InitMRF"):
-                local = [measurement(plan, message, m) for message in ordered for m in message.marginals]
+                local = tuple(measurement(plan, message, m) for message in ordered for m in message.marginals)
+                held = holdings(plan, ordered)
                 total = estimate_total(plan, ordered)
-                zeros = ruling_out(plan.schema.sizes, apart(plan.schema)[0])
-                tree = local_tree(plan, local, zeros)
-                known = [m for m in local if tree.covering(m.attributes) >= 0]
-                told = fitting(self._options.progress)
-                initial = fit(plan.schema.sizes, known, total, tree=tree, zeros=zeros, progress=told)
-            self._options.progress.step("cross-party marginals")
-            with clock("CarEst"):
-                crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
-                warnings = check_matches(plan.party_names, crossing.matches, total)
-                found = disagreements(plan, ordered, total)
-                warnings += tuple(each.sentence(plan) for each in found if each.significant)
+            if same_sizes(held):
+                initial = self._initial(local, total, clock)
+                self._options.progress.step("cross-party marginals")
+                with clock("CarEst"):
+                    crossing = cross_party_marginals(plan, ordered, initial, total, self._options)
+                if same_people(held, crossing.matches):
+                    found = disagreements(plan, ordered, total)
+                    warnings = tuple(each.sentence(plan) for each in found if each.significant)
+                    return FirstRound(
+                        plan.digest(), tuple(ordered), local, crossing.measurements, initial, total, found, warnings,
+                        clock.seconds,
+                    )  # fmt: skip
+            return self._of_different_people(ordered, local, held, clock)
+
+    def _initial(self, local: Sequence[Measurement], total: float, clock: Clock) -> MarkovRandomField:
+        self._options.progress.step("initial model")
+        schema = self._plan.schema
+        with clock("InitMRF"):
+            zeros = ruling_out(schema.sizes, apart(schema)[0])
+            tree = local_tree(self._plan, local, zeros)
+            known = [m for m in local if tree.covering(m.attributes) >= 0]
+            return fit(schema.sizes, known, total, tree=tree, zeros=zeros, progress=fitting(self._options.progress))
+
+    def _of_different_people(
+        self, messages: Sequence[Message], local: tuple[Measurement, ...], held: tuple[Holding, ...], clock: Clock
+    ) -> FirstRound:
+        """What messages tell of parties that hold different people."""
+        plan, options = self._plan, self._options
+        if plan.sketch is None or not plan.sketch.tells_matches:
+            counts = ", ".join(f"{n} {h.records:,.0f}" for n, h in zip(plan.party_names, held, strict=True))
+            raise MessageError(
+                f"The parties hold different numbers of records ({counts}), and this plan has nothing that tells how many they "
+                "have in common: keep the same people at every party, or plan with scheduled pairs or count sketches."
+            )
+        # Every party's marginals as if it had as many people as all have on average: what it says of a part of them stays.
+        total = float(np.mean([own.records for own in held]))
+        # What several parties hold counts as the first one's, of whose people its marginals speak.
+        by = [message.party for message in messages for _ in message.marginals]
+        first = [plan.schema.holder(m.attributes) == party for m, party in zip(local, by, strict=True)]
+        local = tuple(itertools.compress(local, first))
+        owners = itertools.compress(by, first)
+        scales = [total / held[party].records for party in owners]
+        alike = [replace(m, counts=m.counts * s, sigma=m.sigma * s) for m, s in zip(local, scales, strict=True)]
+        initial = self._initial(alike, total, clock)
+        options.progress.step("cross-party marginals")
+        with clock("CarEst"):
+            crossing = cross_party_marginals(plan, messages, initial, total, options, held)
+            overlap = find_overlap(plan.party_names, held, crossing.matches)
+            spanning = of_common_people(plan.schema, crossing.measurements)
+            parts = Parts.of(plan.schema, overlap, initial, local, spanning)
+            common, across = (tuple(parts.measurements(own, parts.all)) for own in (local, spanning))
+        initial = self._initial(common, overlap.inner, clock)
+        warnings = (overlap.sentence(plan.population),)
         return FirstRound(
-            plan.digest(), tuple(ordered), tuple(local), crossing.measurements, initial, total, found, warnings, clock.seconds
+            plan.digest(), tuple(messages), common, across, initial, overlap.inner, (), warnings, clock.seconds, parts
         )
 
     def follow_up(self, first: FirstRound) -> FollowUp:
@@ -204,29 +263,40 @@ class Server:
             return self._run(first, follow_up, replies)
 
     def _run(self, first: FirstRound, follow_up: FollowUp | None, replies: Sequence[Answer]) -> Result:
-        plan, options = self._plan, self._options
+        plan, options, parts = self._plan, self._options, first.parts
         clock = Clock(first.seconds)
         crossing = list(first.crossing)
         if follow_up is not None:
             options.progress.step("second round")
             with clock("CarEst"):
                 tables = [reply.sketches for reply in replies]
-                crossing += scheduled_marginals(
-                    plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, first.initial,
-                    first.total, options,
+                initial, held = (first.initial, None) if parts is None else (parts.initial, parts.overlap.held)
+                found = scheduled_marginals(
+                    plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, initial,
+                    first.total, options, held,
                 )  # fmt: skip
+                crossing += found if parts is None else parts.measurements(of_common_people(plan.schema, found), parts.all)
         doubts = contradicted(plan.schema, crossing, first.total)
+        others: tuple[PartModel, ...] = ()
         try:
-            graph, fitted = self._fitted(first, crossing, clock)
+            graph, fitted = self._fitted(first.local, crossing, first.initial, first.total, clock)
+            if parts is not None and plan.population == OUTER:
+                others = tuple(self._other_part(parts, part, clock) for part in range(parts.all))
         except ModelError as error:
             if not doubts:
                 raise
             raise ModelError(f"No model fits both the messages and the schema. {' '.join(doubts)}") from error
 
         options.progress.step("sampling")
+        held_by = None
         with clock("sampling"):
-            rows = max(round(first.total), 1) if options.rows is None else options.rows
-            codes = sample(fitted, rows, np.random.default_rng(options.seed), progress=options.progress.advance)
+            rng = np.random.default_rng(options.seed)
+            if others:
+                every = [*others, PartModel(plan.party_names, fitted)]
+                codes, held_by = sample_parts(plan.schema, every, options.rows, rng, progress=options.progress.advance)
+            else:
+                rows = max(round(first.total), 1) if options.rows is None else options.rows
+                codes = sample(fitted, rows, rng, progress=options.progress.advance)
 
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
@@ -234,30 +304,42 @@ class Server:
         attributes = tuple(m.attributes for m in graph.kept)
         warnings = (*first.warnings, *graph.warnings, *doubts)
         return Result(
-            plan, codes, fitted, ledger, attributes, first.disagreements, clock.seconds, warnings, options.seed
-        )
+            plan, codes, fitted, ledger, attributes, first.disagreements, clock.seconds, warnings, options.seed,
+            None if parts is None else parts.overlap, others, held_by,
+        )  # fmt: skip
 
     def _fitted(
-        self, first: FirstRound, crossing: Sequence[Measurement], clock: Clock
+        self,
+        local: Sequence[Measurement],
+        crossing: Sequence[Measurement],
+        initial: MarkovRandomField,
+        total: float,
+        clock: Clock,
     ) -> tuple[GlobalGraph, MarkovRandomField]:
         """GraphCom and OptMRF."""
         plan, options = self._plan, self._options
         options.progress.step("global graph")
         with clock("GraphCom"):
-            graph = combine_graphs(plan, first.local, crossing, first.total, options.progress)
+            graph = combine_graphs(plan, local, crossing, total, options.progress)
 
         options.progress.step("global model")
         with clock("OptMRF"):
-            reduced = reduced_marginals(graph.kept, first.initial, first.total, options)
-            used = [m for m in (*first.local, *reduced) if graph.tree.covering(m.attributes) >= 0]
-            fitted = first.initial
+            reduced = reduced_marginals(graph.kept, initial, total, options)
+            used = [m for m in (*local, *reduced) if graph.tree.covering(m.attributes) >= 0]
+            fitted = initial
             if graph.kept or apart(plan.schema)[1]:
                 told = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
-                fitted = fit(
-                    plan.schema.sizes, used, first.total, tree=graph.tree, warm=graph.start, zeros=zeros, progress=told
-                )
+                fitted = fit(plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, progress=told)
         return graph, fitted
+
+    def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:
+        """A model of people that not all parties hold."""
+        total = max(float(parts.overlap.counts[part]), 1.0)
+        local, crossing = (parts.measurements(own, part) for own in (parts.local, parts.crossing))
+        initial = self._initial(local, total, clock)
+        _, fitted = self._fitted(local, crossing, initial, total, clock)
+        return PartModel(tuple(self._plan.party_names[p] for p in parts.overlap.patterns[part]), fitted)
 
     def _check(self, first: FirstRound) -> None:
         if first.plan_digest != self._plan.digest():
@@ -308,32 +390,6 @@ def measurement(plan: Plan, message: Message, marginal: LocalMarginal) -> Measur
     return marginal.measurement(f"{names}, by party {plan.party_names[message.party]}")
 
 
-def check_matches(names: Sequence[str], matches: Sequence[Match], total: float) -> tuple[str, ...]:
-    """Warn of parties whose records match only in part.
-
-    Args:
-        names: the parties.
-        matches: how many records two parties have in common.
-        total: record count.
-
-    Raises:
-        MessageError: fewer than half match.
-    """
-    warnings = []
-    for match in matches:
-        if match.records + MISMATCH_ERRORS * match.error > MOSTLY * total:
-            continue
-        between = " and ".join(names[p] for p in match.parties)
-        found = f"Sketches match {max(match.records, 0):,.0f} of {total:,.0f} records between {between}"
-        if match.records < 0.5 * total:
-            raise MessageError(
-                f"{found}: they used different secrets (compare what `vertimrf inspect` says of the secret files), or their "
-                "record ids are written differently or are of other people."
-            )
-        warnings.append(f"{found}: the rest have no counterpart; all parties should hold the same ids, written the same way.")
-    return tuple(warnings)
-
-
 def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) -> tuple[str, ...]:
     """Warn of impossible combinations across parties, which no party can check, that many records seem to have.
 
@@ -357,24 +413,10 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
             block = np.ix_(*cells)
             records = float(m.counts[block].sum())
             error = float(np.sqrt(np.square(np.broadcast_to(m.sigma, m.counts.shape)[block]).sum()))
-            if records > max(MISMATCH_ERRORS * error, DOUBTFUL * total) and records > worst.get(number, (0.0, 0.0))[0]:
+            if records > max(DOUBT_ERRORS * error, DOUBTFUL * total) and records > worst.get(number, (0.0, 0.0))[0]:
                 worst[number] = records, error
     return tuple(
         f"About {records:,.0f} records (standard error {error:,.0f}) seem to have what the schema says cannot be: "
         f"{schema.named([number], start=False)}. No synthetic row has it; is it true?"
         for number, (records, error) in worst.items()
     )
-
-
-def estimate_total(plan: Plan, messages: Sequence[Message]) -> float:
-    """The record count, from the noisy count and the sums of all local marginals, weighted by their variances; at least 1."""
-    weights = []
-    values = []
-    for message in messages:
-        if message.count is not None:
-            weights.append(plan.count_sigma**-2)
-            values.append(float(message.count))
-        for marginal in message.marginals:
-            weights.append(1.0 / (marginal.error**2 * marginal.counts.size))
-            values.append(float(marginal.counts.sum()) / marginal.units)
-    return max(float(np.average(values, weights=weights)), 1.0)

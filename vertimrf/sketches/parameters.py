@@ -44,6 +44,7 @@ class CrossPartyRelease(ABC):
 
     Attributes:
         encoder: the name by which users ask for this kind.
+        tells_matches: whether the server learns how many records two parties have in common.
         publishes_rows: whether the exact number of records is released; neighbours then differ by replacing one.
         claimed_share: part of (epsilon, delta) that is a mere claim for this release; what else is released is held to the rest.
         prices_persons: whether it has a price for persons with several records.
@@ -53,6 +54,7 @@ class CrossPartyRelease(ABC):
     """
 
     encoder: ClassVar[str]
+    tells_matches: ClassVar[bool] = False
     publishes_rows: ClassVar[bool] = False
     claimed_share: ClassVar[float] = 0.0
     prices_persons: ClassVar[bool] = False
@@ -136,6 +138,7 @@ class SketchPlan(CrossPartyRelease):
     pairs: tuple[ScheduledPair, ...]
     second_keys: int = 0
     encoder = "scheduled-pairs"
+    tells_matches = True
     bits = 4
 
     def __post_init__(self) -> None:
@@ -231,6 +234,7 @@ class CountSketchPlan(CrossPartyRelease):
     sizes: tuple[int, ...]
     encoder = "count-sketch"
     prices_persons = True
+    tells_matches = True
     floor = 0
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from .ids import check_distinct, digest_ids, format_ids, is_text, shown
 __all__ = [
     "Table",
     "align",
+    "check_common_records",
     "check_same_records",
     "column_numbers",
     "encode_columns",
@@ -414,6 +416,19 @@ def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = No
             raise TableError(
                 f"The parties hold different records: {name} lacks {lacks:,} of the {len(first):,} ids of {names[0]} "
                 f"and has {adds:,} that {names[0]} lacks; keep the common ones at every party."
+            )
+
+
+def check_common_records(tables: Sequence[Table], names: Sequence[str]) -> None:
+    """Check that every two tables have an id in common.
+
+    Raises:
+        TableError: two that have none.
+    """
+    for (name, table), (other, its) in itertools.combinations(zip(names, tables, strict=True), 2):
+        if not np.isin(table.digests, its.digests).any():
+            raise TableError(
+                f"{name} and {other} have no id in common: they write ids differently, or hold other people."
             )
 
 

@@ -1,0 +1,185 @@
+"""Parties whose people only partly overlap: what the overlap is estimated to be, and how good the rows are.
+
+A table's attributes are dealt to two parties. Each holds the people in common and half of the others, who are drawn at random, or
+depend on an attribute: people with a high value are far more often in common. What the protocol makes of it, for the people in
+common (inner) and for all of them (outer), is held against the true joins; beside the inner one stands what the protocol makes of
+tables with these people alone, and what it would make if it took the parties' people for the same (as it did once).
+
+    python -m benchmarks.overlap [--data FOLDER] [--quick] [--json FILE]
+
+With the paper's Adult table where FOLDER has it; else, and with --quick, with a generated one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from vertimrf.evaluate import tvd
+from vertimrf.model.fit import fit
+from vertimrf.model.sample import sample
+from vertimrf.options import RunOptions
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.server.cross_party import cross_party_marginals
+from vertimrf.server.global_graph import combine_graphs
+from vertimrf.server.population import estimate_total
+from vertimrf.server.server import Result, Server, measurement
+from vertimrf.tables.table import Table
+
+from . import datasets
+from .datasets import Codes, Dataset
+from .verdict import Verdict, at_most, conclude, show
+
+Rows = npt.NDArray[np.intp]
+
+OVERLAPS = (1.0, 0.9, 0.6, 0.3)
+# How much likelier those with the highest value of the first attribute are to be in common than those with the lowest.
+LOG_ODDS = 3.0
+EPSILON = 0.8
+# How much farther off rows of the people in common may be than if parties held nobody else.
+AT_RANDOM, BY_ATTRIBUTE = 1.3, 1.7
+MESSAGE_BYTES = 16_000_000
+QUICK_RECORDS, QUICK_BYTES = 40_000, 1_000_000
+
+
+def split_people(data: Dataset, overlap: float, dependent: bool, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
+    """Records in common, and all records of either party, of whose own ``overlap`` is the part that is in common."""
+    records = data.records
+    level = data.codes[0] / data.sizes[0]
+    # The greatest of these keys are a weighted sample without replacement (Efraimidis and Spirakis, 2006).
+    keys = rng.random(records) ** np.exp(-LOG_ODDS * level * dependent)
+    order = np.argsort(-keys)
+    both, others = np.split(order, [round(records * overlap / (2 - overlap))])
+    first = rng.random(others.size) < 0.5
+    return both, np.concatenate([both, others[first]]), np.concatenate([both, others[~first]])
+
+
+def tables_of(schema: Schema, data: Dataset, digests: npt.NDArray[np.uint64], rows: Sequence[Rows]) -> list[Table]:
+    """Parties' tables."""
+    return [
+        Table(schema.part(name), digests[own], np.ascontiguousarray(data.codes[list(schema.party_attributes(name))][:, own]))
+        for (name, _), own in zip(schema.parties, rows, strict=True)
+    ]
+
+
+def run(plan: Plan, tables: Sequence[Table], taken_for_the_same: bool = False) -> tuple[Codes, Result | None]:
+    """Rows that the protocol makes, messages handed on in memory."""
+    secret = Secret.new()
+    messages = [Party(plan, name, secret).run(table) for name, table in zip(plan.party_names, tables, strict=True)]
+    if not taken_for_the_same:
+        server = Server(plan, RunOptions(seed=0))
+        result = server.run(server.read(messages))
+        return result.codes, result
+    sizes = plan.schema.sizes
+    local = [measurement(plan, message, m) for message in messages for m in message.marginals]
+    total = estimate_total(plan, messages)
+    initial = fit(sizes, local, total)
+    crossing = cross_party_marginals(plan, messages, initial, total).measurements
+    graph = combine_graphs(plan, local, crossing, total)
+    used = [m for m in (*local, *crossing) if graph.tree.covering(m.attributes) >= 0]
+    model = fit(sizes, used, total, tree=graph.tree, warm=graph.start)
+    return sample(model, round(total), np.random.default_rng(0)), None
+
+
+def outer_codes(codes: Codes, sizes: Sequence[int], held: npt.NDArray[np.bool_], owners: Sequence[int]) -> Codes:
+    """Codes in which what a person's parties do not hold is one value more.
+
+    Args:
+        codes: [shape=(d, n)].
+        sizes: of attributes.
+        held: whether a party holds somebody [shape=(parties, n)].
+        owners: party of each attribute.
+    """
+    there = held[list(owners)]
+    return np.where(there, codes, np.array(sizes)[:, None]).astype(np.uint16)
+
+
+def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int, rng: np.random.Generator) -> Iterator[Verdict]:
+    """All figures of one split."""
+    cut = (len(data.sizes) + 1) // 2
+    attributes = [Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)]
+    schema = Schema.of({"one": attributes[:cut], "two": attributes[cut:]})
+    owners = [schema.party_of(a) for a in range(len(attributes))]
+    both, one, two = split_people(data, overlap, dependent, rng)
+    digests = rng.integers(0, 1 << 63, data.records).astype(np.uint64)
+    tables = tables_of(schema, data, digests, (one, two))
+    real = data.codes[:, both]
+
+    def plan_for(records: int, population: str = "inner") -> Plan:
+        return make_plan(
+            schema, epsilon=EPSILON, delta=1 / data.records, expected_records=records, encoder="count-sketch",
+            message_bytes=message_bytes, population=population,
+        )  # fmt: skip
+
+    def distance(real: Codes, codes: Codes, sizes: Sequence[int] = data.sizes) -> float:
+        return tvd(real, codes, sizes, (3,))[3]
+
+    name = f"{overlap:.0%} in common, {'by an attribute' if dependent else 'at random'}"
+    codes, result = run(plan_for(len(one)), tables)
+    assert result is not None
+    if result.overlap is not None:
+        (match,) = result.overlap.common
+        yield Verdict(f"{name}: people in common", len(both))
+        yield Verdict(f"{name}: estimated", match.records)
+        yield Verdict(f"{name}: its standard error", match.error)
+        yield at_most(f"{name}: standard errors that it is off", abs(match.records - len(both)) / match.error, 5.0)
+    yield Verdict(f"{name}: found to hold the same people (1: yes)", float(result.overlap is None))
+    inner = distance(real, codes)
+    if overlap == 1:
+        yield Verdict(f"{name}: inner 3-way TVD", inner)
+        return
+    alone, _ = run(plan_for(len(both)), tables_of(schema, data, digests, (both, both)))
+    reference = distance(real, alone)
+    yield at_most(f"{name}: inner 3-way TVD", inner, (BY_ATTRIBUTE if dependent else AT_RANDOM) * reference)
+    yield Verdict(f"{name}: inner 3-way TVD, of tables with the people in common alone", reference)
+    try:
+        naive, _ = run(plan_for(len(one)), tables, taken_for_the_same=True)
+        yield Verdict(f"{name}: inner 3-way TVD, parties' people taken for the same", distance(real, naive))
+    except Exception as error:
+        print(f"{name}: parties' people taken for the same: {error}")
+        yield Verdict(f"{name}: inner 3-way TVD, parties' people taken for the same", None)
+
+    plan = plan_for(len(one), "outer")
+    codes, result = run(plan, tables)
+    assert result is not None
+    if result.held is None:
+        return
+    everybody = np.unique(np.concatenate([one, two]))
+    held = np.array([np.isin(everybody, own) for own in (one, two)])
+    holders = [*(part.parties for part in result.others), plan.party_names]
+    told = np.array([[party in own for own in holders] for party in plan.party_names])[:, result.held]
+    wider = [size + 1 for size in data.sizes]
+    truth = outer_codes(data.codes[:, everybody], data.sizes, held, owners)
+    yield Verdict(f"{name}: outer 3-way TVD", distance(truth, outer_codes(codes, data.sizes, told, owners), wider))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=datasets.FOLDER)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", dest="json_file", type=Path)
+    arguments = parser.parse_args()
+    real = not arguments.quick and datasets.present("adult", arguments.data)
+    data = datasets.load("adult", arguments.data) if real else datasets.generated(QUICK_RECORDS)
+    message_bytes = MESSAGE_BYTES if real else QUICK_BYTES
+    verdicts: list[Verdict] = []
+    print(f"{data.name}, {data.records:,} records, epsilon {EPSILON}, count sketches of at most {message_bytes / 1e6:g} MB")
+    for overlap, dependent in itertools.product(OVERLAPS, (False, True)):
+        if overlap < 1 or not dependent:
+            verdicts += show(one_case(data, overlap, dependent, message_bytes, np.random.default_rng(1)))
+    sys.exit(conclude(verdicts, arguments.json_file))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from builders import schema_of
 
 from vertimrf.errors import PrivacyError
+from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.accountant import by_pld, by_renyi, delta
-from vertimrf.privacy.count_sketch import excess, forward_renyi, ratio_law
+from vertimrf.privacy.count_sketch import _log_power, backward_renyi, excess, forward_renyi, ratio_law
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, event_from_json, event_to_json
 
 
@@ -47,7 +49,7 @@ def test_the_law_has_the_exact_moments_and_never_smaller_ones(groups, variance, 
     variation = (mass * (ratio - 1) ** 2).sum() * buckets / excess(groups, variance)
     assert 1 <= variation < 1 + 2e-4
     for order in (2, 3, 5):
-        exact = forward_renyi(groups, variance, buckets, np.array([float(order)]))[0]
+        exact = forward_renyi(groups, variance, buckets, np.array([float(order)]), 0.01)[0]
         assert exact * (1 - 1e-6) < math.log((mass * ratio**order).sum()) / (order - 1) < exact * (1 + 4e-4)
 
 
@@ -61,10 +63,43 @@ def test_moments_by_enumeration_of_all_noises():
     both = 0.5 * (ratio[:, None] + ratio)
     for order in (2.0, 3.0, 4.0):
         enumerated = math.log((law[:, None] * law * both**order).sum()) / (order - 1)
-        assert forward_renyi(2, variance, 2, np.array([order]))[0] == pytest.approx(enumerated, rel=1e-9)
+        assert forward_renyi(2, variance, 2, np.array([order]), 0.01)[0] == pytest.approx(enumerated, rel=1e-9)
+        backwards = math.log((law[:, None] * law * both ** (1 - order)).sum()) / (order - 1)
+        bound = backward_renyi(2, variance, 2, np.array([order]), 0.01)[0]
+        assert backwards <= bound < backwards * (1 + 3e-3)
     # In between, never below.
     between = math.log((law[:, None] * law * both**2.5).sum()) / 1.5
-    assert forward_renyi(2, variance, 2, np.array([2.5]))[0] >= between
+    assert forward_renyi(2, variance, 2, np.array([2.5]), 0.01)[0] >= between
+
+
+@pytest.mark.parametrize(("groups", "variance", "buckets"), [(15, 36.6, 1024), (16, 50.0, 8192), (8, 400.0, 64)])
+def test_both_directions_follow_the_chi_square_at_small_orders_and_the_law_at_all(groups, variance, buckets):
+    """A repetition's divergences are about order / 2 times its chi-square; and the law, where it resolves them, is no less."""
+    orders = np.array([1.5, 2.0, 4.0, 9.5, 20.0])
+    square = excess(groups, variance) / buckets
+    backwards = backward_renyi(groups, variance, buckets, orders, 0.01)
+    forwards = forward_renyi(groups, variance, buckets, orders, 0.01)
+    np.testing.assert_allclose(backwards, 0.5 * orders * square, rtol=0.03)
+    assert (forwards >= 0.99 * 0.5 * orders * square).all()
+    ratio, mass, lost = ratio_law(groups, variance, buckets)
+    by_law = np.log([(mass * ratio ** (1 - order)).sum() for order in orders]) / (orders - 1)
+    # What the law misplaces is told of it, and may count at the least ratio.
+    np.testing.assert_allclose(backwards, by_law, rtol=3e-3, atol=10 * lost)
+
+
+def test_a_small_budget_has_a_price_however_many_records_there_are():
+    """Privacy-loss distributions resolve no delta below 1e-16 a number; moments up to order 2000 do."""
+    schema = schema_of(one=(10,) * 8, two=(10,) * 8)
+    for records, target in ((10**5, 0.05), (10**5, 0.2), (10**6, 0.1), (10**7, 0.3)):
+        ledger = make_plan(schema, epsilon=target, expected_records=records, nonce="small").ledger()
+        assert 0.99 * target < ledger.epsilon <= target
+
+
+def test_powers_of_series_by_recurrence_are_those_by_squaring():
+    logs = -0.3 * np.arange(12.0) ** 1.2
+    plain = np.polynomial.polynomial.polypow(np.exp(logs), 40)[:12]
+    np.testing.assert_allclose(_log_power(logs, 40), np.log(plain), rtol=1e-10)
+    np.testing.assert_allclose(_log_power(logs, 5), np.log(np.polynomial.polynomial.polypow(np.exp(logs), 5)[:12]), rtol=1e-10)
 
 
 def test_the_likelihood_ratio_is_that_of_the_two_laws():

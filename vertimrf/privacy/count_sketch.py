@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
-__all__ = ["backward_renyi", "excess", "forward_renyi", "ratio_law"]
+__all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "ratio_law"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,8 +36,13 @@ ROUNDING_PER_POINT = 1e-17
 # 1 + e^epsilon times itself to delta.
 DRAW_DISTANCE = 2.0**-127
 COVERED_EPSILON = 30.0
-# Rényi divergences are computed at whole orders up to this one, and bounded by their neighbours in between.
-MOST_ORDER = 64
+# Rényi divergences are computed at whole orders up to one of these, and bounded by their neighbours in between: up to so many
+# times the order that is best for so small a delta, which for small budgets is high.
+LEAST_HIGHEST, MOST_ORDER = 64, 2000
+BEYOND_BEST, SMALL_DELTA = 3.0, 1e-15
+# The grid that expectations over Gamma laws are taken on: from about 0 in steps of this part to so many times the largest shape.
+LEAST_SHAPE, GAMMA_STEP, GAMMA_REACH = 1e-3, 0.02, 6.0
+TINY = 1e-250
 # Points that the other direction's are computed from.
 RENYI_POINTS = 2000
 
@@ -125,35 +130,42 @@ def _window(
     return low, high
 
 
-def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats) -> Floats:
+def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:
     """Rényi divergences of P from Q of one repetition at each order, exact at whole orders.
 
     Moments of a bucket's ratio are exact sums of exponentials (discrete Gaussians have those of Gaussians at whole numbers), and
     those of the mean follow from the B-th power of their generating function. In between, the logarithm of a moment
     is convex; beyond, and always, the divergence is at most that of a record whose bucket and sign are known.
+
+    Args:
+        groups, variance, buckets: as in :func:`ratio_law`.
+        orders: [shape=(k,)].
+        rho: what all repetitions spend (zCDP), about: see :func:`highest_order`.
     """
     known = orders * groups / (2 * variance)
-    most = highest_order(orders)
+    most = highest_order(orders, rho)
     log_moments = mean_log_moments(ratio_log_moments(groups, variance, most), buckets)
     between = np.interp(orders, np.arange(most + 1), log_moments, right=np.inf)
     out: Floats = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
     return out
 
 
-def highest_order(orders: Floats) -> int:
-    """The whole order up to which moments are computed."""
-    return int(min(MOST_ORDER, math.ceil(float(orders.max()))))
+def highest_order(orders: Floats, rho: float) -> int:
+    """The whole order up to which moments are computed: epsilon, rho * order + log(1 / delta) / order, is least below it."""
+    best = math.sqrt(-math.log(SMALL_DELTA) / max(rho, 1e-12))
+    return int(min(max(BEYOND_BEST * best, LEAST_HIGHEST), MOST_ORDER, math.ceil(float(orders.max()))))
 
 
 def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
     """log E l^k for k = 0 to ``most`` of a bucket's ratio l; ``weight`` as in :func:`bucket_ratio`."""
     half = weight**2 * groups / (2 * variance)
     out = np.empty(most + 1)
+    every = np.arange(most + 1)
+    log_factorial = special.gammaln(every + 1.0)
     for order in range(most + 1):
-        i = np.arange(order + 1)
-        log_terms = special.gammaln(order + 1) - special.gammaln(i + 1) - special.gammaln(order - i + 1)
-        log_terms = log_terms + ((order - 2.0 * i) ** 2 - order) * half
-        out[order] = special.logsumexp(log_terms) - order * math.log(2)
+        i = every[: order + 1]
+        log_terms = ((order - 2.0 * i) ** 2 - order) * half - log_factorial[i] - log_factorial[order - i]
+        out[order] = _log_sum(log_terms) + log_factorial[order] - order * math.log(2)
     return out
 
 
@@ -166,7 +178,19 @@ def mean_log_moments(log_moments: Floats, buckets: int) -> Floats:
 
 
 def _log_power(log_series: Floats, exponent: int) -> Floats:
-    """Logarithms of the coefficients of a power series of positive terms to a power, by squaring."""
+    """Logarithms of the coefficients of a power series of positive terms to a power.
+
+    By a recurrence of Euler's, as J. C. P. Miller uses it, where it has no negative terms: n a_0 p_n = sum of
+    (k (exponent + 1) - n) a_k p_(n-k) over k = 1 to n; otherwise by squaring.
+    """
+    if exponent >= len(log_series):
+        out = np.empty(len(log_series))
+        out[0] = exponent * log_series[0]
+        times = np.arange(len(log_series)) * (exponent + 1.0)
+        for n in range(1, len(out)):
+            terms = np.log(times[1 : n + 1] - n) + log_series[1 : n + 1] + out[n - 1 :: -1]
+            out[n] = _log_sum(terms) - math.log(n) - log_series[0]
+        return out
     result: Floats | None = None
     while exponent:
         if exponent & 1:
@@ -178,6 +202,11 @@ def _log_power(log_series: Floats, exponent: int) -> Floats:
     return result
 
 
+def _log_sum(logs: Floats) -> float:
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
 def _log_product(one: Floats, other: Floats) -> Floats:
     size = len(one)
     lag = np.arange(size)[:, None] - np.arange(size)
@@ -187,8 +216,62 @@ def _log_product(one: Floats, other: Floats) -> Floats:
     return out
 
 
-def backward_renyi(law: tuple[Floats, Floats, float], groups: int, variance: float, orders: Floats) -> Floats:
-    """Rényi divergences of Q from P of one repetition at each order, from :func:`ratio_law`.
+def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:
+    """Rényi divergences of Q from P of one repetition at each order; pessimistic by a part in a thousand or so.
+
+    With s = order - 1, E L^-s = E exp(phi(T)) for T of the Gamma law of shape s, since L^-s = E exp(-T (L - 1)); and phi(t) =
+    B log E exp(-t (l - 1) / B) is that of one bucket, exactly. exp(phi) is convex: T's mass between two points of a grid
+    counts as at these, its mean kept, which is more. Ratios are at least exp(-groups / (2 kappa)); so is all beyond the grid.
+
+    Args:
+        groups, variance, buckets, orders, rho: as in :func:`forward_renyi`.
+    """
+    least = groups / (2 * variance)
+    out = np.full(len(orders), least)
+    useful = orders - 1 <= highest_order(orders, rho)
+    shapes = orders[useful] - 1
+    end = GAMMA_REACH * float(shapes.max()) + 100.0
+    grid = np.append(0.0, np.geomspace(LEAST_SHAPE, end, math.ceil(math.log(end / LEAST_SHAPE) / GAMMA_STEP)))
+    deviation, mass = bucket_ratio(groups, variance)
+    phi = buckets * np.log1p(np.expm1(grid[:, None] * (-deviation / buckets)) @ mass)
+    phi = np.maximum(phi, 0.0) + buckets * (10 * groups + 10) * ROUNDING
+    with np.errstate(divide="ignore", under="ignore"):
+        for i, s in zip(np.flatnonzero(useful), shapes.tolist(), strict=True):
+            terms = np.concatenate([_log_gamma_masses(s, grid) + phi, _log_gamma_tail(s, least, end)])
+            out[i] = min(max(_log_sum(terms[terms > -np.inf]), 0.0) / s, least)
+    return out
+
+
+def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
+    """Logarithms of the Gamma law's mass up to the grid's end, each cell's taken to its ends so that its mean stays."""
+    a, b = grid[:-1], grid[1:]
+
+    def between(shape: float) -> Floats:
+        # Differences of the smaller side, which are relatively precise.
+        below, above = special.gammainc(shape, grid), special.gammaincc(shape, grid)
+        out: Floats = np.where(b <= shape, np.diff(below), -np.diff(above))
+        return out
+
+    mass = between(shape)
+    mean = shape * between(shape + 1)
+    up = np.clip((mean - a * mass) / (b - a), 0.0, mass)
+    logs = np.log(np.append(mass - up, 0.0) + np.append(0.0, up))
+    # Where masses leave the range of a double: above the mode the density falls, and its start's counts for a cell, at its end.
+    far = (a > shape) & (mass < TINY)
+    density = (shape - 1) * np.log(np.maximum(a, LEAST_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
+    out: Floats = np.logaddexp(logs, np.append(-np.inf, np.where(far, density, -np.inf)))
+    return out
+
+
+def _log_gamma_tail(shape: float, least: float, end: float) -> Floats:
+    """What lies beyond the end, with the least ratio: exp(phi(t)) is at most exp((1 - exp(-least)) t) [shape=(1,)]."""
+    rate = math.exp(-least)
+    out: Floats = np.log(np.atleast_1d(special.gammaincc(shape, rate * end))) + shape * least
+    return out
+
+
+def backward_renyi_of(law: tuple[Floats, Floats, float], groups: int, variance: float, orders: Floats) -> Floats:
+    """Rényi divergences of Q from P at each order, from a law as of :func:`ratio_law`.
 
     Runs of ratios count as their lowest, and what the law leaves out as the lowest possible, exp(-groups / (2 kappa)).
     """

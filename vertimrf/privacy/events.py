@@ -298,10 +298,10 @@ class CountSketchEvent:
     def renyi(self, orders: Floats) -> Floats:
         if self.records > 1:
             return self.repetitions * person_renyi(
-                self.law, self.groups, self.variance, self.buckets, self.records, orders
+                self.law, self.groups, self.variance, self.buckets, self.records, orders, self.rho
             )
-        forth = forward_renyi(self.groups, self.variance, self.buckets, orders)
-        back = backward_renyi(self.law, self.groups, self.variance, orders)
+        forth = forward_renyi(self.groups, self.variance, self.buckets, orders, self.rho)
+        back = backward_renyi(self.groups, self.variance, self.buckets, orders, self.rho)
         out: Floats = self.repetitions * np.maximum(forth, back)
         return out
 

@@ -34,7 +34,7 @@ from .count_sketch import (
     REACH,
     ROUNDING,
     STEPS_PER_SPREAD,
-    backward_renyi,
+    backward_renyi_of,
     bucket_ratio,
     excess,
     highest_order,
@@ -114,13 +114,13 @@ def person_law(groups: int, variance: float, buckets: int, records: int) -> tupl
 
 
 def person_renyi(
-    law: tuple[Floats, Floats, float], groups: int, variance: float, buckets: int, records: int, orders: Floats
+    law: tuple[Floats, Floats, float], groups: int, variance: float, buckets: int, records: int, orders: Floats, rho: float
 ) -> Floats:
     """Rényi divergences of one repetition at each order, the larger direction; moments of products are products of moments.
 
     Beyond the highest order, and always, they are at most those of records that share values and a bucket that is known.
     """
-    most = highest_order(orders)
+    most = highest_order(orders, rho)
     single, double = (ratio_log_moments(groups, variance, most, weight) for weight in (1.0, 2.0))
     with np.errstate(divide="ignore"):
         chances = np.log(sharing(buckets, records))
@@ -135,7 +135,7 @@ def person_renyi(
     between = np.interp(orders, np.arange(most + 1), log_moments, right=np.inf)
     known = orders * records**2 * groups / (2 * variance)
     forth = np.minimum(np.maximum(between, 0.0) / (orders - 1), known)
-    out: Floats = np.maximum(forth, backward_renyi(law, records**2 * groups, variance, orders))
+    out: Floats = np.maximum(forth, backward_renyi_of(law, records**2 * groups, variance, orders))
     return out
 
 

@@ -174,10 +174,13 @@ def test_dates_and_public_bounds():
         {"name": "at", "bins": "private", "calendar": "time"},
         {"name": "score", "bins": "private", "bounds": [0, 100], "integral": True},
     )
-    day, clock, score = close(schema, find(table, schema, None, epsilon=1.0)).attributes
+    near = 0
+    for _ in range(25):
+        day, clock, score = close(schema, find(table, schema, None, epsilon=1.0)).attributes
+        near += day.edge_text(0) > "2018-01-01" and day.edge_text(len(day.edges) - 1) < "2022-01-01"
+    # Noise makes the range of two years wider than four in 13 % of the draws; half of 25 have odds of about 1e-6.
+    assert near > 12
     assert day.calendar == "date"
-    assert day.edge_text(0) > "2018-01-01"
-    assert day.edge_text(len(day.edges) - 1) < "2022-01-01"
     assert (clock.edges[0], clock.edges[-1], clock.clamp) == (0, 86_400, False)
     inside = [edge for edge in clock.edges if 7 * 3600 <= edge <= 19 * 3600]
     assert len(inside) >= 8

@@ -134,8 +134,8 @@ def test_both_sides_of_a_pair_have_the_same_levels_and_every_pair_its_own() -> N
 # --- through a party: rounds, plans, follow-ups ---
 
 SCHEMA = Schema.of({
-    "one": [Attribute.integer("a", 1), Attribute.integer("b", 1)],
-    "two": [Attribute.integer("x", 1), Attribute.integer("y", 1)],
+    "one": [Attribute.integer("a", 2), Attribute.integer("b", 2)],
+    "two": [Attribute.integer("x", 2), Attribute.integer("y", 2)],
 })  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def plan_of() -> Plan:
 
 
 def follow_up_of(plan: Plan, pairs: tuple[ScheduledPair, ...] | None = None) -> FollowUp:
-    bins = tuple((np.zeros(1, np.int64),) for _ in plan.groups)
+    bins = tuple((np.zeros(2, np.int64),) for _ in plan.groups)
     return FollowUp(plan, plan.schedule if pairs is None else Schedule.of(plan.schema, plan.groups, pairs), bins)
 
 

@@ -190,15 +190,28 @@ def compile_missing(jobs: Collection[Job], advance: Callable[[int, int], None] =
 
 def _compile(number: int) -> None:
     warmup([JOBS[number]])
+    # Numba goes by the source's content: where a file was only written again, the cache holds, and is told to be as new.
+    for function, _ in JOBS[number].kernels:
+        for index in _indices(function) or ():
+            with contextlib.suppress(OSError):
+                index.touch()
+
+
+def _indices(function: Any) -> list[Path] | None:
+    """A kernel's indices in the cache; None where there is no cache."""
+    # With NUMBA_DISABLE_JIT kernels are plain functions.
+    folder = function.stats.cache_path if hasattr(function, "stats") else None
+    if folder is None:
+        return None
+    code = function.py_func.__code__
+    name = f"{Path(code.co_filename).stem}.{function.py_func.__qualname__}-{code.co_firstlineno}.py*.nbi"
+    return list(Path(folder).glob(name))
 
 
 def _cached(function: Any) -> bool:
     """Whether a kernel has an index in the cache that is newer than its source, or there is no cache."""
-    # With NUMBA_DISABLE_JIT kernels are plain functions.
-    folder = function.stats.cache_path if hasattr(function, "stats") else None
-    if folder is None:
+    indices = _indices(function)
+    if indices is None:
         return True
-    code = function.py_func.__code__
-    source = Path(code.co_filename)
-    indices = Path(folder).glob(f"{source.stem}.{function.py_func.__qualname__}-{code.co_firstlineno}.py*.nbi")
+    source = Path(function.py_func.__code__.co_filename)
     return any(index.stat().st_mtime >= source.stat().st_mtime for index in indices)

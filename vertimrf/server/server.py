@@ -52,6 +52,7 @@ class Result:
         plan: the plan it followed.
         codes: synthetic rows [shape=(attributes, rows), uint16].
         model: the global Markov random field; of the people that all parties hold.
+        initial: what the parties' own marginals tell without any sketches, as :class:`FirstRound` has it.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to.
         disagreements: how far parties contradict each other on the columns that several hold.
@@ -67,6 +68,7 @@ class Result:
     plan: Plan
     codes: npt.NDArray[np.uint16]
     model: MarkovRandomField
+    initial: MarkovRandomField
     ledger: Ledger
     crossing: tuple[tuple[int, ...], ...]
     disagreements: tuple[Disagreement, ...]
@@ -304,7 +306,7 @@ class Server:
         attributes = tuple(m.attributes for m in graph.kept)
         warnings = (*first.warnings, *graph.warnings, *doubts)
         return Result(
-            plan, codes, fitted, ledger, attributes, first.disagreements, clock.seconds, warnings, options.seed,
+            plan, codes, fitted, first.initial, ledger, attributes, first.disagreements, clock.seconds, warnings, options.seed,
             None if parts is None else parts.overlap, others, held_by,
         )  # fmt: skip
 

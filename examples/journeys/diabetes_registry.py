@@ -1,7 +1,7 @@
 """A hospital and an insurer who know the same diabetes patients: from two CSV files to a model that finds a rare outcome.
 
 The tables are generated, and look like such a registry: long tails (BMI, blood pressure), dates, a column that both hold, ids
-that each writes in its own way, and an outcome that one patient in sixteen has. Who runs it sees every command and what it answers:
+that each writes in its own way, and an outcome that one patient in sixteen has. Every command is shown, and its answer:
 
     python examples/journeys/diabetes_registry.py [FOLDER]
 
@@ -63,7 +63,7 @@ DAY = np.datetime64("2021-01-01")
 KNOWN: dict[str, list[Any]] = {
     "age": [18, 30, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 101],
     "bmi": [15, 18.5, 21, 23, 25, 27.5, 30, 32.5, 35, 37.5, 40, 45, 50, 60],
-    "systolic": [70, 90, 100, 110, 115, 120, 125, 130, 135, 140, 150, 160, 180, 220],
+    "systolic": [70, 90, 100, 110, 115, 120, 125, 130, 135, 140, 150, 160, 180, 210],
     "hba1c": [5, 5.7, 6, 6.5, 7, 7.5, 8, 8.5, 9, 10, 11, 13, 16],
     "cost": [0, 250, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10000, 20000],
     "admitted": [str((DAY.astype("datetime64[M]") + month).astype("datetime64[D]")) for month in range(0, 36, 3)]

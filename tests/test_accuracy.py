@@ -73,6 +73,6 @@ def test_the_demo_beats_parties_that_do_not_cooperate(tmp_path):
     assert 0.99 < figures["epsilon"] <= 1.0
     for name in ("airline.parquet", "airline.message", "schema.toml", "plan.json", "synthetic.parquet", "report.json"):
         assert (tmp_path / "demo" / name).stat().st_size > 0
-    assert any("independent parties" in line for line in lines)
+    assert any("without sketches" in line for line in lines)
     assert figures["rows"] == pytest.approx(282_830, abs=6 * 50)
     assert np.isfinite(figures["demo_seconds"])

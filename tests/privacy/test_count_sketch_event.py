@@ -180,3 +180,12 @@ def test_json_and_back():
 def test_parameters_whose_accounting_would_not_hold_are_refused(parameters, said):
     with pytest.raises(PrivacyError, match=said):
         CountSketchEvent(*parameters)
+
+
+@pytest.mark.parametrize(("one", "other"), [(8, 7), (14, 1), (1, 1)])
+def test_who_goes_by_two_ids_shows_less(one, other):
+    """The values of one id have a bucket and sign of their own, and those of the other: two events of fewer groups each."""
+    apart = [CountSketchEvent(groups, 36.6, 1024, 318) for groups in (one, other)]
+    together = [CountSketchEvent(one + other, 36.6, 1024, 318)]
+    for composed in (by_pld, by_renyi):
+        assert composed(apart, 1e-6)[-1] < composed(together, 1e-6)[-1]

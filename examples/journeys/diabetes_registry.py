@@ -1,0 +1,213 @@
+"""A hospital and an insurer who know the same diabetes patients: from two CSV files to a model that finds a rare outcome.
+
+The tables are generated, and look like such a registry: long tails (BMI, blood pressure), dates, a column that both hold, ids
+that each writes in its own way, and an outcome that one patient in sixteen has. Every command is shown, and its answer:
+
+    python examples/journeys/diabetes_registry.py [FOLDER]
+
+Trees are trained on the synthetic rows, and tested on real patients whom nobody has seen; it needs `pip install
+'vertimrf[experiments]' pandas`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import tomli_w
+from shown import step, type_in
+
+OUTCOME = "ulcer"
+HELD = {
+    "hospital": ["sex", "age", "bmi", "systolic", "hba1c", "smoker", "admitted"],
+    "insurer": ["sex", "region", "drugs", "cost", OUTCOME],
+}
+DIGITS = {"hospital": 7, "insurer": 0}  # patient 123 is 0000123 at the hospital, and 123 at the insurer
+
+
+def patients(records: int, seed: int) -> pd.DataFrame:
+    """A registry's look-alike, one row a patient."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(np.round(rng.normal(63, 13, records)), 18, 100).astype(int)
+    severe = rng.normal(0, 1, records) + (age - 63) / 26
+    sex = rng.choice(["f", "m"], records, p=[0.46, 0.54])
+    smoker = rng.choice(["no", "yes", "former"], records, p=[0.52, 0.19, 0.29])
+    bmi = np.round(19 + rng.gamma(3.2, 2.9, records) * np.exp(0.12 * severe), 1)
+    systolic = np.round(96 + rng.gamma(5, 6, records) + 7 * np.maximum(severe, -1) + (age - 63) / 4).astype(int)
+    hba1c = np.round(5.4 + rng.gamma(2.4, 0.55, records) * np.exp(0.3 * severe), 1)
+    drugs = np.minimum(rng.poisson(np.exp(0.6 + 0.35 * severe)), 12)
+    cost = np.round(np.exp(rng.normal(7 + 0.12 * drugs, 0.7, records)), 2)
+    risk = -3.4 + 0.55 * (hba1c - 6.8) + 0.03 * (systolic - 128) + 0.25 * (drugs - 2) + 1.0 * (smoker == "yes")
+    day = rng.integers(0, 3 * 365, records)
+    return pd.DataFrame(
+        {
+            "sex": sex, "age": age, "bmi": bmi, "systolic": systolic, "hba1c": hba1c, "smoker": smoker,
+            "admitted": (np.datetime64("2021-01-01") + day).astype(str),
+            "region": rng.choice(["north", "east", "south", "west"], records, p=[0.4, 0.3, 0.2, 0.1]),
+            "drugs": drugs, "cost": cost, OUTCOME: np.where(rng.random(records) < 1 / (1 + np.exp(-risk)), "yes", "no"),
+        }
+    )  # fmt: skip
+
+
+# What is known about the columns whatever the tables hold: classes that physicians and tariffs use, and the calendar. A draft
+# reads its edges off the data, so the owners put these in their place.
+DAY = np.datetime64("2021-01-01")
+KNOWN: dict[str, list[Any]] = {
+    "age": [18, 30, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 101],
+    "bmi": [15, 18.5, 21, 23, 25, 27.5, 30, 32.5, 35, 37.5, 40, 45, 50, 60],
+    "systolic": [70, 90, 100, 110, 115, 120, 125, 130, 135, 140, 150, 160, 180, 210],
+    "hba1c": [5, 5.7, 6, 6.5, 7, 7.5, 8, 8.5, 9, 10, 11, 13, 16],
+    "cost": [0, 250, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10000, 20000],
+    "admitted": [str((DAY.astype("datetime64[M]") + month).astype("datetime64[D]")) for month in range(0, 36, 3)]
+    + ["2023-12-31"],
+}
+MOMENTS = ("age", "bmi", "systolic", "hba1c", "cost")
+
+
+def review(part: Path) -> None:
+    """Put public knowledge where a draft has what it read off the data, and say that it was done."""
+    draft = tomllib.loads(part.read_text())
+    for attribute in draft["party"][0]["attribute"]:
+        if attribute["name"] in KNOWN:
+            attribute["edges"] = KNOWN[attribute["name"]]
+            attribute["clamp"] = True
+        elif attribute["name"] == "drugs":
+            attribute["values"] = list(range(13))
+        elif "values" in attribute:
+            print(f"  {part.name}: {attribute['name']} is one of {', '.join(attribute['values'])}")
+    draft["public"] = True
+    part.write_text(tomli_w.dumps(draft))
+
+
+def protocol(folder: Path, plan: Path) -> Path:
+    """One plan carried out by both parties and the server; returns the synthetic table."""
+    base, table = folder / plan.stem, plan.with_suffix(".parquet")
+    opened = {name: f"--plan {plan} --key {folder}/{name}.key --secret {base}.{name}.secret --id person" for name in HELD}
+    step("One party draws the secret that the server must not know; the other opens its envelope.")
+    type_in(f"secret seal --plan {plan} --key {folder}/hospital.key --secret {base}.hospital.secret --out {base}.envelopes")
+    type_in(f"secret join {base}.envelopes --plan {plan} --key {folder}/insurer.key --secret {base}.insurer.secret")
+
+    step("Before anything is released: are the tables in order, and do both write the ids alike?")
+    for name in HELD:
+        type_in(f"check {folder}/{name}.csv --plan {plan} --name {name} --id person --out {base}.{name}.message", most=20)
+    type_in(f"align {folder}/hospital.csv {opened['hospital']} --out {base}.ids")
+    told = type_in(f"align {folder}/insurer.csv {opened['insurer']} --with {base}.ids")
+    found = re.search(r"another --id-format: (\S+) here, (\S+) at hospital", told)
+    if found is None:
+        raise SystemExit("align should have found how the ids match")
+    options = ["" if each == "none" else f"--id-format {each}" for each in found.groups()]
+    formats = dict(zip(("insurer", "hospital"), options, strict=True))
+
+    step("Each party makes its one message, with the ids as `align` said; the server makes the table and the model.")
+    for name in HELD:
+        type_in(f"party {folder}/{name}.csv {opened[name]} {formats[name]} --out {base}.{name}.message")
+    messages = " ".join(f"{base}.{name}.message" for name in HELD)
+    written = f"--out {table} --model {base}.vmrf --json {base}.report.json"
+    type_in(f"server {messages} --plan {plan} --key {folder}/server.key --seed 1 {written}", most=30)
+    return table
+
+
+def features(rows: pd.DataFrame) -> pd.DataFrame:
+    """What the trees see: numbers as they are, days as numbers, and the rest as indicators."""
+    known = rows.drop(columns=OUTCOME).assign(admitted=(pd.to_datetime(rows["admitted"]) - pd.Timestamp(DAY)).dt.days)
+    levels = {"sex": ["f", "m"], "smoker": ["no", "yes", "former"], "region": ["north", "east", "south", "west"]}
+    return pd.DataFrame(
+        {name: known[name].astype(float) for name in known.columns.difference(levels)}
+        | {f"{name}={level}": known[name] == level for name, each in levels.items() for level in each}
+    )
+
+
+def area_under_curve(train: pd.DataFrame, test: pd.DataFrame) -> float:
+    """AUC on ``test`` of gradient-boosted trees trained on ``train``; 0.5 tells nothing."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+    from threadpoolctl import threadpool_limits
+
+    trees = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.05, max_leaf_nodes=8, random_state=0)
+    with threadpool_limits(1):  # its threads wait for each other by spinning: on a busy machine ten times as long
+        trees.fit(features(train), train[OUTCOME] == "yes")
+        return float(roc_auc_score(test[OUTCOME] == "yes", trees.predict_proba(features(test))[:, 1]))
+
+
+def main(
+    folder: Path | None = None, records: int = 20_000, epsilon: float = 2.0, megabytes: float = 1.0, seed: int = 0
+) -> dict[str, Any]:
+    """The whole journey; returns the figures that it prints at the end."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as made:
+            return main(Path(made), records, epsilon, megabytes, seed)
+    real, unseen = patients(records, seed), patients(10_000, seed + 1)
+    for name, columns in HELD.items():
+        ids = [str(person).zfill(DIGITS[name]) for person in range(1, records + 1)]
+        own = real[columns].assign(person=ids)
+        own.sample(frac=1, random_state=1).to_csv(folder / f"{name}.csv", index=False)
+
+    step("Each party drafts its own part of the schema, and puts public knowledge where the draft read its own table.")
+    for name in HELD:
+        type_in(f"schema {folder}/{name}.csv --id person --name {name} --out {folder}/{name}.toml")
+        review(folder / f"{name}.toml")
+    step("The parts make one schema. Sex is in both tables: one column, which both hold.")
+    type_in(f"schema merge {folder}/hospital.toml {folder}/insurer.toml --out {folder}/schema.toml")
+
+    step("Keys, once; only the offers travel.")
+    for name in HELD:
+        type_in(f"secret offer {name} --key {folder}/{name}.key --out {folder}/{name}.offer")
+    type_in(f"server offer --key {folder}/server.key --out {folder}/server.offer")
+
+    step("The plan, as everybody agrees on it: prices and times before any data is touched.")
+    offers = " ".join(f"{folder}/{name}.offer" for name in (*HELD, "server"))
+    agreed = f"--schema {folder}/schema.toml --epsilon {epsilon} --expected-records {records} --message-mb {megabytes}"
+    type_in(f"plan {offers} {agreed} --out {folder}/plain.json", most=30)
+    plain = protocol(folder, folder / "plain.json")
+
+    step(
+        "For comparison, one more plan that says what matters: the outcome with every other column. Over the same people it is a"
+    )
+    print("# second release, and the two add up.")
+    workload = " ".join(f"--workload {OUTCOME},{name}" for name in real.columns if name != OUTCOME)
+    type_in(f"plan {offers} {agreed} {workload} --out {folder}/wanted.json")
+    print("... and all the rest as above.")
+    with contextlib.redirect_stdout(io.StringIO()):
+        wanted = protocol(folder, folder / "wanted.json")
+    type_in(f"account {folder}/plain.json {folder}/wanted.json", most=20)
+
+    step("One party looks at how well its own columns came out; that figure is exact, so it stays there.")
+    evaluating = f"--real {folder}/hospital.csv --synthetic {wanted} --id person --schema {folder}/schema.toml"
+    type_in(f"evaluate {evaluating} --name hospital --marginals 50", most=30)
+    step("Patients with the outcome alone, from the model: exact conditionals, at no price.")
+    type_in(f"sample {folder}/wanted.vmrf --rows 2000 --where {OUTCOME}=yes --seed 1 --out {folder}/ill.parquet")
+
+    made = {name: pd.read_parquet(path) for name, path in (("plain", plain), ("wanted", wanted))}
+    ill = pd.read_parquet(folder / "ill.parquet")
+    step("Means and standard deviations, real and synthetic:")
+    moments = {}
+    for column in MOMENTS:
+        both = [float(each) for rows in (real, made["wanted"]) for each in (rows[column].mean(), rows[column].std())]
+        moments[column] = both
+        print(f"  {column:9} mean {both[0]:9.2f} -> {both[2]:9.2f}   standard deviation {both[1]:9.2f} -> {both[3]:9.2f}")
+    figures: dict[str, Any] = {
+        "moments": moments,
+        "rate": (float((real[OUTCOME] == "yes").mean()), float((made["wanted"][OUTCOME] == "yes").mean())),
+        "sampled": set(ill[OUTCOME]),
+        "hba1c_of_ill": (float(real.loc[real[OUTCOME] == "yes", "hba1c"].mean()), float(ill["hba1c"].mean())),
+        "dates": (str(made["wanted"]["admitted"].min()), str(made["wanted"]["admitted"].max())),
+        "auc": {"real": area_under_curve(real, unseen)} | {name: area_under_curve(rows, unseen) for name, rows in made.items()},
+    }
+    step(f"The outcome: {figures['rate'][0]:.1%} of the real patients, {figures['rate'][1]:.1%} of the synthetic ones;")
+    print("# mean HbA1c of those who have it {:.2f}, and {:.2f} in the sample of them.".format(*figures["hba1c_of_ill"]))
+    auc = figures["auc"]
+    step("AUC on patients whom nobody has seen, of trees trained on")
+    print(f"  real rows {auc['real']:.3f}; synthetic rows {auc['plain']:.3f}, with the outcome as workload {auc['wanted']:.3f}")
+    return figures
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

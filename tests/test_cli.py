@@ -753,3 +753,14 @@ def test_populations_that_cannot_be(folder, options, words):
     if "tables" in options:
         options = options | {"tables": [folder / "left.csv"], "schema": None}
     refused(synthesize(folder, **options), *words)
+
+
+def test_results_that_would_overwrite_each_other_or_what_is_read_are_refused(folder):
+    refused(synthesize(folder, model=folder / "out.csv"), "Two results would be written to", "out.csv")
+    refused(synthesize(folder, json=folder / "schema.toml"), "schema.toml is read and would be overwritten")
+    planned(folder)
+    plan = (folder / "plan.json").read_bytes()
+    outcome = run("server", folder / "left.message", "--plan", folder / "plan.json", "--key", folder / "server.key",
+                  "--out", folder / "out.csv", "--json", folder / "plan.json")  # fmt: skip
+    refused(outcome, "plan.json is read and would be overwritten")
+    assert (folder / "plan.json").read_bytes() == plan

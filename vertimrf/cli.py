@@ -117,8 +117,13 @@ def _message_bytes(message_mb: float | None) -> int | None:
     return round(message_mb * 1e6)
 
 
-def _check_writable(*paths: str | None) -> None:
-    """Refuse before the work, not after it."""
+def _check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
+    """Refuse before the work, not after it; ``read`` are files that the command reads."""
+    named = [Path(path).absolute() for path in paths if path not in (None, "-")]
+    if twice := [path for i, path in enumerate(named) if path in named[:i]]:
+        raise PlanError(f"Two results would be written to {twice[0]}; give each a file of its own.")
+    if own := [path for path in read if path is not None and Path(path).absolute() in named]:
+        raise PlanError(f"{own[0]} is read and would be overwritten; name another file.")
     for path in paths:
         if path in (None, "-"):
             continue
@@ -330,7 +335,7 @@ def synthesize(
     from .tables.arrow import check_output, write_table
     from .trial import synthesize as run_trial
 
-    _check_writable(out, model_file, json_file)
+    _check_writable(out, model_file, json_file, read=(*tables, schema))
     check_output(out)
     domains = _load_open_schema(schema)
     if domains is not None and domains.wanted:
@@ -1174,7 +1179,7 @@ def server(
     from .server.server import Server
     from .tables.arrow import check_output, write_table
 
-    _check_writable(out, model_file, json_file)
+    _check_writable(out, model_file, json_file, read=(*messages, plan_file, key, follow_up_file, *answers))
     check_output(out)
     if Path(out).exists() and not overwrite:
         raise PlanError(f"{out} exists; name another file, or write over it with --overwrite.")

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
-__all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "ratio_law"]
+__all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "log_sum", "ratio_law"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -165,7 +165,7 @@ def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1
     for order in range(most + 1):
         i = every[: order + 1]
         log_terms = ((order - 2.0 * i) ** 2 - order) * half - log_factorial[i] - log_factorial[order - i]
-        out[order] = _log_sum(log_terms) + log_factorial[order] - order * math.log(2)
+        out[order] = log_sum(log_terms) + log_factorial[order] - order * math.log(2)
     return out
 
 
@@ -189,7 +189,7 @@ def _log_power(log_series: Floats, exponent: int) -> Floats:
         times = np.arange(len(log_series)) * (exponent + 1.0)
         for n in range(1, len(out)):
             terms = np.log(times[1 : n + 1] - n) + log_series[1 : n + 1] + out[n - 1 :: -1]
-            out[n] = _log_sum(terms) - math.log(n) - log_series[0]
+            out[n] = log_sum(terms) - math.log(n) - log_series[0]
         return out
     result: Floats | None = None
     while exponent:
@@ -202,7 +202,8 @@ def _log_power(log_series: Floats, exponent: int) -> Floats:
     return result
 
 
-def _log_sum(logs: Floats) -> float:
+def log_sum(logs: Floats) -> float:
+    """Logarithm of a sum of exponentials."""
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum()))
 
@@ -238,7 +239,7 @@ def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, r
     with np.errstate(divide="ignore", under="ignore"):
         for i, s in zip(np.flatnonzero(useful), shapes.tolist(), strict=True):
             terms = np.concatenate([_log_gamma_masses(s, grid) + phi, _log_gamma_tail(s, least, end)])
-            out[i] = min(max(_log_sum(terms[terms > -np.inf]), 0.0) / s, least)
+            out[i] = min(max(log_sum(terms[terms > -np.inf]), 0.0) / s, least)
     return out
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from ..errors import PrivacyError
-from .count_sketch import backward_renyi, excess, forward_renyi, ratio_law
+from .count_sketch import backward_renyi, excess, forward_renyi, log_sum, ratio_law
 from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
@@ -511,8 +511,8 @@ def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats
     """Larger of the two Rényi divergences of a finite pair with P = exp(log_p), Q = exp(log_q), loss = log P/Q."""
     out = np.empty(len(orders))
     for i, order in enumerate(orders):
-        forth = _log_sum(log_q + order * loss) / (order - 1)
-        back = _log_sum(log_p - order * loss) / (order - 1)
+        forth = log_sum(log_q + order * loss) / (order - 1)
+        back = log_sum(log_p - order * loss) / (order - 1)
         out[i] = max(forth, back, 0.0)
     return out
 
@@ -546,11 +546,6 @@ def _without_rare(loss: Floats, mass: Floats, rare: float) -> tuple[Floats, Floa
     first = int(np.searchsorted(np.cumsum(mass), rare))
     stop = loss.size - int(np.searchsorted(np.cumsum(mass[::-1]), rare))
     return np.maximum(loss[:stop], loss[first]), mass[:stop]
-
-
-def _log_sum(terms: Floats) -> float:
-    top = float(terms.max())
-    return top + math.log(float(np.exp(terms - top).sum()))
 
 
 def _check_whole(what: str, value: int, most: int, least: int = 1) -> None:

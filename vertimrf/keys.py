@@ -58,9 +58,13 @@ class Offer:
         except ValueError:
             raise MessageError(f"The offer of {called(self.party)} is not a usable public key: ask for another.") from None
 
+    def to_text(self) -> str:
+        """The offer as a file holds it; it is public."""
+        return json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n"
+
     def save(self, path: str | Path) -> None:
         """Write the offer; it is public."""
-        write_text(path, json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n")
+        write_text(path, self.to_text())
 
     @classmethod
     def load(cls, path: str | Path) -> Offer:
@@ -69,8 +73,17 @@ class Offer:
         Raises:
             MessageError: missing, or not an offer.
         """
-        data = read_kind(path, "offer", ("party offer", "server offer"), ("public",))
-        return cls(_name(data, path), read_base64(data, "public", path))
+        return cls.from_json(read_json(path, "offer", MessageError, MOST_KEY), path)
+
+    @classmethod
+    def from_json(cls, data: Any, where: str | Path = "The offer") -> Offer:
+        """Read an offer back.
+
+        Raises:
+            MessageError: not an offer.
+        """
+        _check_kind(data, "offer", ("party offer", "server offer"), ("public",), where)
+        return cls(_name(data, where), read_base64(data, "public", where))
 
 
 @dataclass(frozen=True)
@@ -103,7 +116,7 @@ class PrivateKey:
     def save(self, path: str | Path) -> None:
         """Write the key, readable by its owner alone."""
         text = json.dumps(_with_name("key", self.party) | {"value": to_base64(self.value)})
-        write_text(path, text + "\n", private=True)
+        write_text(path, text + "\n", private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateKey:
@@ -345,12 +358,16 @@ def read_kind(path: str | Path, what: str, kinds: Sequence[str], fields: Sequenc
     Raises:
         MessageError: missing, too large, of another kind, or without one of the fields.
     """
-    data = read_json(path, what, MessageError, MOST_KEY)
-    if not isinstance(data, dict) or data.get("kind") not in kinds:
-        raise MessageError(f"{path} is no {what}; `vertimrf inspect` says what it is.")
-    if any(name not in data for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))):
-        raise MessageError(f"{path} is an incomplete {what}.")
+    data: dict[str, Any] = read_json(path, what, MessageError, MOST_KEY)
+    _check_kind(data, what, kinds, fields, path)
     return data
+
+
+def _check_kind(data: Any, what: str, kinds: Sequence[str], fields: Sequence[str], where: str | Path) -> None:
+    if not isinstance(data, dict) or data.get("kind") not in kinds:
+        raise MessageError(f"{where} is no {what}; `vertimrf inspect` says what it is.")
+    if any(name not in data for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))):
+        raise MessageError(f"{where} is an incomplete {what}.")
 
 
 def _with_name(what: str, party: str | None) -> dict[str, Any]:

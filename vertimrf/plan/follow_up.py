@@ -121,7 +121,7 @@ class FollowUp:
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""
-        write_text(path, json.dumps(self.to_json()) + "\n")
+        write_text(path, json.dumps(self.to_json()) + "\n", synced=True)
 
     @classmethod
     def load(cls, path: str | Path, plan: Plan) -> FollowUp:

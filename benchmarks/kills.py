@@ -52,7 +52,7 @@ from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.server.server import Server  # noqa: F401
 
-__all__ = ["VICTIMS", "Outcome", "kill_matrix", "verdicts"]
+__all__ = ["VICTIMS", "Outcome", "kill_matrix", "looked_up", "verdicts"]
 
 NAMES = ("hospital", "insurer")
 SERVER = "server"
@@ -196,19 +196,22 @@ SCHEMA = Schema.of(
 )
 
 
-def price_once() -> None:
-    """All runs of a kind have the same events: their price is computed once, before the forks, and not in every process."""
-    compute = accountant.epsilon
+def looked_up(compute: Callable[[Sequence[Any], float], Any]) -> Callable[[Sequence[Any], float], Any]:
+    """The accountant's function, computed once for the same events."""
     known: dict[Any, Any] = {}
 
-    def looked_up(events: Sequence[Any], delta: float) -> Any:
+    def look_up(events: Sequence[Any], delta: float) -> Any:
         asked = tuple(events), delta
         if asked not in known:
             known[asked] = compute(events, delta)
         return known[asked]
 
-    accountant.epsilon = looked_up
-    plans.composed_epsilon = looked_up
+    return look_up
+
+
+def price_once() -> None:
+    """All runs of a kind have the same events: their price is computed once, before the forks, and not in every process."""
+    accountant.epsilon = plans.composed_epsilon = looked_up(accountant.epsilon)
 
 
 def rehearsal(folder: Path, rounds: int) -> None:

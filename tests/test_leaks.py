@@ -12,6 +12,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
 from vertimrf.party.local_model import release_local_model
 from vertimrf.party.party import Party
+from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import equal_width
@@ -326,7 +328,7 @@ def score_change(plan, counts, cell):
     def score(table):
         codes = np.repeat(np.array(list(np.ndindex(table.shape)), np.uint16), table.ravel(), axis=0).T
         tape = Tape()
-        release_local_model(np.ascontiguousarray(codes), table.shape, plan, tape)
+        release_local_model(partial(count_marginals, np.ascontiguousarray(codes), table.shape), table.shape, plan, tape)
         (found,) = [exact for noise, exact in tape.queries if noise == plan.score_sigma]
         return int(found[0])
 

@@ -98,17 +98,17 @@ def agree(folder: Path, schema: Schema, rows: int) -> Plan:
     return plan
 
 
-def measured(command: list[str]) -> tuple[float, float]:
-    """Wall seconds and peak resident GiB of a process of its own."""
+def measured(command: list[str]) -> tuple[float, float, float]:
+    """Wall seconds, those of the processor, and peak resident GiB of a process of its own."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)} failed.")
-    return time.perf_counter() - begin, usage.ru_maxrss / (1 << 20)
+    return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1 << 20)
 
 
-def party(folder: Path, table: Path) -> tuple[float, float]:
+def party(folder: Path, table: Path) -> tuple[float, float, float]:
     """`vertimrf party` of a table, anew."""
     for left in (folder / "own.secret.releases").glob("*"):
         left.unlink()
@@ -131,11 +131,12 @@ def rows_streamed(rows: int) -> Iterator[Verdict]:
         for suffix in ("parquet", "csv"):
             table = folder / f"table.{suffix}"
             write(table, rows)
-            seconds, memory = party(folder, table)
+            seconds, worked, memory = party(folder, table)
             size = table.stat().st_size / 1e6
             table.unlink()
             name = f"vertimrf party, {rows:,} x 24, {suffix} of {size:,.0f} MB"
             yield Verdict(f"{name}, s", seconds)
+            yield Verdict(f"{name}, s of all cores", worked)
             yield at_most(f"{name}, peak memory, GiB", memory, MOST_MEMORY)
 
 

@@ -26,7 +26,7 @@ from vertimrf.errors import SchemaError, TableError
 from vertimrf.files.atomic import replacing, write_text
 from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
-from vertimrf.server.rows import decode
+from vertimrf.server.rows import decode, decode_pieces
 from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_standing, write_table
 from vertimrf.tables.ids import as_texts, digest_ids, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
@@ -695,6 +695,30 @@ def test_rows_without_ids_are_numbered_through_the_whole_table(monkeypatch: pyte
     with pytest.raises(SchemaError, match=r"in 1 record \(row 11\)"):
         encode_table(table, None, X)
     assert encode_table(table.slice(0, 10), None, X).digests.tolist() == list(range(10))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
+def test_tables_are_decoded_and_written_in_pieces(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = random_codes(np.random.default_rng(2), WIDE, 100)
+    whole, path = decode(codes, WIDE, np.random.default_rng(3)), tmp_path / f"t.{suffix}"
+    monkeypatch.setattr("vertimrf.server.rows.PIECE_ROWS", 7)
+    pieces = list(decode_pieces(codes, WIDE, np.random.default_rng(3)))
+    assert [piece.num_rows for piece in pieces] == [7] * 14 + [2]
+    assert {piece.schema for piece in pieces} == {whole.schema}
+    assert write_table(iter(pieces), path, PRIVATE) == 100
+    assert (encode_columns(read_arrow(path), WIDE, "t") == codes).all()
+    assert read_standing(path) == PRIVATE
+
+
+def test_numbers_in_pieces_are_spread_by_the_shape_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bins that a piece alone would take for even: the mean inside the middle one follows the slope of all rows."""
+    attribute = Attribute.numeric("x", [0, 1, 2, 3])
+    codes = np.repeat(np.array([2, 1, 0], np.uint16), [30_000, 20_000, 10_000])[None]
+    monkeypatch.setattr("vertimrf.server.rows.PIECE_ROWS", 5_000)
+    x = decode(codes, [attribute], np.random.default_rng(4))["x"].to_numpy()
+    middle = x[(x >= 1) & (x < 2)]
+    # Density from 1 - 1/4 to 1 + 1/4: the mean is 1 + 1/2 + 1/24; five standard errors of 20,000 numbers.
+    assert abs(middle.mean() - (1.5 + 1 / 24)) < 5 * 0.29 / np.sqrt(20_000)
 
 
 def test_output_names() -> None:

@@ -6,9 +6,10 @@ import codecs
 import contextlib
 import functools
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -327,39 +328,62 @@ def check_output(path: str | os.PathLike[str]) -> str:
     raise TableError(f"{path}: no table format goes with this name; end it in .csv, .csv.gz, .parquet or .arrow.")
 
 
-def write_table(table: pa.Table, path: str | os.PathLike[str], standing: Standing | None = None) -> None:
+def write_table(
+    table: pa.Table | Iterable[pa.Table], path: str | os.PathLike[str], standing: Standing | None = None
+) -> int:
     """Write a table, whole or not at all: .parquet, .arrow or .feather, .csv or .csv.gz by suffix.
 
     Args:
-        table: what to write.
+        table: what to write; or pieces of it, one at least, with the same columns.
         path: where to.
         standing: what the table may claim; Parquet and Arrow files carry it in their schema's metadata, and CSV files, which
             have none, get a file beside them. None for tables that claim nothing.
+
+    Returns:
+        The rows written.
 
     Raises:
         TableError: another suffix, or the file cannot be written.
     """
     path = Path(path)
     kind = check_output(path)
+    pieces = iter([table] if isinstance(table, pa.Table) else table)
+    first = next(pieces)
+    schema = first.schema
+    if standing is not None and not kind.startswith(".csv"):
+        stated = json.dumps(standing.to_json()).encode()
+        schema = schema.with_metadata({**(schema.metadata or {}), STANDING_KEY: stated})
+    rows = 0
     try:
-        if standing is not None and not kind.startswith(".csv"):
-            stated = json.dumps(standing.to_json()).encode()
-            table = table.replace_schema_metadata({**(table.schema.metadata or {}), STANDING_KEY: stated})
         with replacing(path) as draft:
-            if kind == ".parquet":
-                pa.parquet.write_table(table, draft)
-            elif kind in (".arrow", ".feather"):
-                with pa.ipc.new_file(str(draft), table.schema) as file:
-                    file.write_table(table)
-            else:
-                with pa.output_stream(draft, compression="gzip" if kind == ".csv.gz" else None) as file:
-                    pa.csv.write_csv(table, file)
-                if standing is not None:
-                    # Before the table is there, which it then never is without; and for this table alone.
-                    beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
-                    write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
+            with _writer(draft, kind, schema) as writer:
+                for piece in itertools.chain([first], pieces):
+                    writer.write_table(piece.cast(schema))
+                    rows += piece.num_rows
+            if kind.startswith(".csv") and standing is not None:
+                # Before the table is there, which it then never is without; and for this table alone.
+                beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
+                write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path} cannot be written ({one_line(error)}).") from None
+    return rows
+
+
+@contextlib.contextmanager
+def _writer(path: Path, kind: str, schema: pa.Schema) -> Iterator[Any]:
+    """What writes tables of a schema to a file, piece by piece."""
+    if kind == ".parquet":
+        with pa.parquet.ParquetWriter(path, schema) as writer:
+            yield writer
+    elif kind in (".arrow", ".feather"):
+        with pa.ipc.new_file(str(path), schema) as writer:
+            yield writer
+    else:
+        with (
+            pa.output_stream(path, compression="gzip" if kind == ".csv.gz" else None) as file,
+            pa.csv.CSVWriter(file, schema) as writer,
+        ):
+            yield writer
 
 
 def read_standing(source: Source) -> Standing:

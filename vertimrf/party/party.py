@@ -115,7 +115,9 @@ class Party:
             TableError: the table's attributes are not those of this party.
             SchemaError: it has records that the schema calls impossible.
         """
-        records = self._checked(table)
+        return self._run(self._checked(table))
+
+    def _run(self, records: Records) -> Message:
         with threads(self._options.num_threads):
             return self._message(records)
 
@@ -196,9 +198,11 @@ class Party:
             SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
         """
+        return self._answer(self._checked(table), follow_up)
+
+    def _answer(self, records: Records, follow_up: FollowUp) -> Answer:
         if follow_up.plan.digest() != self._plan.digest():
             raise MessageError("The follow-up was made for another plan.")
-        records = self._checked(table)
         with threads(self._options.num_threads), self._clock("LocEnc"):
             groups = follow_up.schedule.of_party(self._index)
             published = [follow_up.schedule.groups[g] for g in groups]
@@ -222,7 +226,7 @@ class Party:
         """
         records = self._checked(table)
         return releases.once(
-            self._release("message", records), lambda: seal(self.run(records)), lambda shared: self._price("message", shared)
+            self._release("message", records), lambda: seal(self._run(records)), lambda shared: self._price("message", shared)
         )
 
     def release_answer(
@@ -245,7 +249,7 @@ class Party:
         records = self._checked(table)
         return releases.once(
             self._release("answer", records, follow_up.digest()),
-            lambda: seal(self.answer(records, follow_up)),
+            lambda: seal(self._answer(records, follow_up)),
             lambda shared: self._price("answer", shared),
         )
 

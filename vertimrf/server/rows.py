@@ -61,7 +61,9 @@ def decode_pieces(
             )
     # The shape inside bins is that of all rows.
     counts = [
-        np.bincount(row, minlength=attribute.size)[: len(attribute.edges) - 1] if attribute.kind == "numeric" else np.empty(0, np.int64)
+        np.bincount(row, minlength=attribute.size)[: len(attribute.edges) - 1]
+        if attribute.kind == "numeric"
+        else np.empty(0, np.int64)
         for attribute, row in zip(attributes, codes, strict=True)
     ]
     for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):

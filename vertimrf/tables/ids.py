@@ -25,6 +25,7 @@ __all__ = [
     "id_shapes",
     "most_shapes",
     "record_digests",
+    "repeated",
     "repeats",
     "shown",
 ]
@@ -292,12 +293,12 @@ def check_distinct(digests: npt.NDArray[np.uint64], cells: Callable[[Sequence[in
         return
     order = np.argsort(digests, kind="stable")
     again = order[1:][digests[order[1:]] == digests[order[:-1]]]
-    raise repeated(count, cells(np.sort(again)[:EXAMPLES].tolist()), where)
+    raise repeated(count, [shown(cell) for cell in cells(np.sort(again)[:EXAMPLES].tolist())], where)
 
 
-def repeated(count: int, examples: Sequence[pa.Scalar], where: str) -> TableError:
+def repeated(count: int, examples: Sequence[str], where: str) -> TableError:
     """The error of so many records that repeat an id, such as these."""
-    listed = ", ".join(dict.fromkeys(shown(cell) for cell in examples))
+    listed = ", ".join(dict.fromkeys(examples))
     return TableError(
         f"{where}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id of an earlier one "
         f"(such as {listed}); keep one record per id."

@@ -232,6 +232,18 @@ class Encoded:
         for attribute, uncoded in zip(columns.attributes, self.uncoded, strict=True):
             uncoded.check(attribute, columns.where)
 
+    def then(self, later: Encoded) -> Encoded:
+        """What is wrong with these records and those of a later partition; without the records themselves."""
+        return Encoded(
+            self.records + later.records,
+            self.digests[:0],
+            None,
+            [],
+            self.absent.then(later.absent, self.records),
+            self.ownerless.then(later.ownerless, self.records),
+            tuple(own.then(more) for own, more in zip(self.uncoded, later.uncoded, strict=True)),
+        )
+
     def joined_codes(self) -> npt.NDArray[np.uint16]:
         """All codes [shape=(attributes, records), uint16, C-contiguous]; once, for every piece is let go of on the way."""
         out = np.empty((len(self.codes), self.records), np.uint16)

@@ -26,6 +26,7 @@ ONLY = {
 NEVER = {
     "server": {"tables", "party", "trial", "cli", "demo"},
     "party": {"server", "trial", "cli", "demo"},
+    "cluster": {"server", "trial", "cli", "demo"},
     "plan": {"server", "party", "tables", "model", "kernels"},
     "sketches": {"server", "party", "tables"},
     "message": {"server", "party", "tables"},

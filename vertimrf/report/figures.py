@@ -25,7 +25,7 @@ from .content import Column, Dependence
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MARKERS", "attribute_graph", "error_chart", "heat_map", "legend", "marginal_chart", "shown", "tools"]
+__all__ = ["MARKERS", "attribute_graph", "drawn_edges", "error_chart", "heat_map", "legend", "marginal_chart", "shown", "tools"]
 
 Array = npt.NDArray[np.float64]
 
@@ -59,8 +59,8 @@ POINTS = 72
 MARK: dict[str, Any] = {"ms": 3.2, "mfc": "white", "mec": RELEASED, "mew": 1.0, "ecolor": RELEASED, "lw": 0.9}
 # Letters of a name that a figure has room for; what is cut off stands in the tables.
 SHORT, LONG = 13, 24
-# Lines of the graph; more are a thicket.
-MOST_EDGES = 160
+# Lines of the graph, across parties and within them; more are a thicket.
+MOST_EDGES = 100
 # Points are drawn as one picture from here on.
 MANY_POINTS = 400
 # Attributes of a map from which on it needs a wide page.
@@ -184,7 +184,7 @@ def attribute_graph(
         names: of the attributes.
         parties: by attribute, the position of its first holder.
         party_names: by position.
-        edges: the most dependent first; no more are drawn than can be told apart.
+        edges: the most dependent first; no more are drawn than :func:`drawn_edges` gives.
         dependence: of pairs.
     """
     from matplotlib.patches import PathPatch
@@ -192,9 +192,10 @@ def attribute_graph(
 
     d = len(names)
     size = 6.2 if d <= WIDE else 9.0
-    drawn = edges[:MOST_EDGES]
+    drawn = drawn_edges(edges, dependence)
     strengths = np.nan_to_num(np.array([dependence.model[pair] for pair in drawn]))
     most = max(float(strengths.max(initial=0.0)), 1e-9)
+    widest = 4.0 if len(drawn) <= MOST_EDGES else 2.4
     # A gap of a step and a half between parties.
     gaps = np.cumsum([0.0, *(1.5 * (a != b) for a, b in itertools.pairwise(parties))])
     step = 2 * math.pi / (d + gaps[-1] + (1.5 if len(set(parties)) > 1 else 0.0))
@@ -214,7 +215,7 @@ def attribute_graph(
             axes.add_patch(
                 PathPatch(
                     path, fill=False, edgecolor=CROSSING if across else GREY, linestyle="-" if across else (0, (3, 2)),
-                    linewidth=0.4 + (4.0 if across else 2.2) * strength / most, alpha=0.85 if across else 0.6,
+                    linewidth=0.4 + (1.0 if across else 0.6) * widest * strength / most, alpha=0.85 if across else 0.6,
                 )
             )  # fmt: skip
         for party, called in enumerate(party_names):
@@ -241,6 +242,12 @@ def attribute_graph(
             f"{crossing} of them held by different parties. The tables below list the strongest."
         )
         return _svg(figure, "The model's graph of attributes", words)
+
+
+def drawn_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> list[tuple[int, int]]:
+    """Of edges, the most dependent first, those that a graph has room for: as many across parties as within them."""
+    kinds = ([pair for pair in edges if bool(dependence.across[pair]) == across] for across in (True, False))
+    return [pair for kind in kinds for pair in kind[:MOST_EDGES]]
 
 
 def heat_map(

@@ -227,7 +227,7 @@ def _context(run: Run, found: Content) -> dict[str, Any]:
         "legend": Drawing(figures.legend(bool(told.released), truth)),
         "graph": Drawing(graph),
         "edges": len(found.edges),
-        "drawn": min(len(found.edges), figures.MOST_EDGES),
+        "drawn": len(figures.drawn_edges(found.edges, found.dependence)),
         "crossing": sum(bool(found.dependence.across[pair]) for pair in found.edges),
         "maps": _maps(found, names, parties, told.pairs is not None),
         "wide": len(names) > figures.WIDE,

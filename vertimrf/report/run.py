@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import MessageError, VertiMRFError
+from ..errors import MessageError
 from ..files import container
 from ..files.atomic import MOST_JSON, read_json
 from ..named_model import Model
@@ -162,7 +162,7 @@ class Run:
                 raise MessageError(f"{where} is of another run than the model; give both files of one run.")
             return cls(model, _told(figures, model.schema))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-            if isinstance(error, VertiMRFError):
+            if isinstance(error, MessageError):
                 raise
             raise MessageError(f"{where} is malformed ({error}); {REMEDY}.") from None
 
@@ -230,7 +230,8 @@ def _told(figures: Any, schema: Schema) -> Told:
 
 
 def _released(one: Any, schema: Schema) -> Released:
-    place = schema.index(_text(one["attribute"]))
+    # A name that the schema has not is a ValueError here.
+    place = schema.names.index(_text(one["attribute"]))
     counts = np.array([_number(count) for count in one["counts"]])
     if counts.shape != (schema.sizes[place],):
         raise ValueError(f"{one['attribute']!r} has {len(counts)} counts for {schema.sizes[place]} values")

@@ -60,7 +60,8 @@ def steps(ledger: Ledger) -> tuple[Step, ...]:
 def in_words(entry: LedgerEntry) -> str:
     """One line of a ledger as a sentence; of a kind that has none, its own words."""
     event, released = entry.event, entry.released
-    who = entry.party[:1].upper() + entry.party[1:]
+    # A party's name stays as it is written.
+    who = {"all parties": "All parties", "coordinator": "The coordinator"}.get(entry.party, entry.party)
     found = re.match(r"(\d[\d,]*) ", released)
     number = found[1] if found else ""
     match event:

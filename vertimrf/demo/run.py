@@ -91,6 +91,7 @@ def run_demo(
     figures = trial.to_json() | {"tvd": distances}
     # The synthetic table and the model are private, and say so themselves; these figures are not, nor is the report.
     figures |= {"standing": trial.ledger.standing.because(*EXACT.reasons).to_json(), "private": False}
+    options.progress.step("report")
     model = Model(schema, trial.model, trial.ledger)
     model.save(folder / "flights.model")
     write_page(Run.matched(model, figures, "The demo's run"), folder / "report.html", truth)

@@ -56,6 +56,10 @@ def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
     (tmp_path / "more" / "plan.json").write_text(json.dumps({"format": 5}))
     (tmp_path / "more" / "rows.csv").write_text("a,b\n1,2\n")
     assert Run.open(tmp_path / "more").told.pairs is not None
+    # A run's folder has the result in one of its own.
+    shutil.copytree(made.folder, tmp_path / "server" / "result")
+    (tmp_path / "server" / "state.json").write_text("{}")
+    assert Run.open(tmp_path / "server").told.pairs is not None
     (tmp_path / "damaged.model").write_bytes((made.folder / "run.model").read_bytes()[:-5])
     with pytest.raises(MessageError, match="truncated or altered"):
         Run.open(tmp_path / "damaged.model")

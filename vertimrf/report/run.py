@@ -27,6 +27,8 @@ __all__ = ["Pairs", "Released", "Run", "Told"]
 
 Array = npt.NDArray[np.float64]
 REMEDY = "give the JSON file that the run wrote"
+# Where a server's run folder has what the run made.
+RESULT = "result"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,8 @@ class Run:
 
     @classmethod
     def open(cls, *paths: str | Path) -> Run:
-        """What files hold: a folder with one model and at most one report in JSON; or the files themselves, in any order.
+        """What files hold: a folder with one model and at most one report in JSON, or a server's run folder; or the files
+        themselves, in any order.
 
         Raises:
             MessageError: there are none or too many of them, they cannot be read, were altered, or are of different runs.
@@ -168,11 +171,12 @@ class Run:
 
 
 def _listed(paths: Sequence[str | Path]) -> list[Path]:
-    """The files named, and those in the folders named."""
+    """The files named, and those in the folders named, or in the results of runs whose folders they are."""
     out: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            out += sorted(inside for inside in path.iterdir() if inside.is_file())
+            folder = path / RESULT if (path / RESULT).is_dir() else path
+            out += sorted(inside for inside in folder.iterdir() if inside.is_file())
         elif path.is_file():
             out.append(path)
         else:

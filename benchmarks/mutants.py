@@ -461,8 +461,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a report takes the figures of another run",
         "report/run.py",
-        '!= [figures["ledger"], figures["cliques"]]',
-        '!= [figures["ledger"], stated["cliques"]]',
+        'json.dumps([figures["ledger"], figures["cliques"]], sort_keys=True)',
+        'json.dumps([figures["ledger"]], sort_keys=True)',
         ("report/test_report_run.py",),
     ),
 )

@@ -36,6 +36,7 @@ def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any
     assert math.isclose(sum(step.share for step in told), 1.0)
     for step in told:
         assert "protected by" not in step.sentence, step.entry
+        assert ("not private" in step.sentence) == ("all under the same" in step.entry.released)
         assert step.sentence.endswith(".")
         assert step.sentence.lower().startswith((step.entry.party.lower(), "the coordinator"))
 

@@ -160,14 +160,18 @@ class Run:
         """
         try:
             stated = model.to_json()
-            # Through text, as the file has gone: tuples are lists there.
-            if json.loads(json.dumps([stated["ledger"], stated["cliques"]])) != [figures["ledger"], figures["cliques"]]:
+            if _text_of(stated) != _text_of(figures):
                 raise MessageError(f"{where} is of another run than the model; give both files of one run.")
             return cls(model, _told(figures, model.schema))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             if isinstance(error, MessageError):
                 raise
             raise MessageError(f"{where} is malformed ({error}); {REMEDY}.") from None
+
+
+def _text_of(figures: Any) -> str:
+    """What a model and the figures of its run have in common, as text: what comes from a file has lists for tuples."""
+    return json.dumps([figures["ledger"], figures["cliques"]], sort_keys=True)
 
 
 def _listed(paths: Sequence[str | Path]) -> list[Path]:

@@ -68,9 +68,10 @@ def in_words(entry: LedgerEntry) -> str:
         case GaussianEvent(sigma=sigma) if released == "record count":
             return f"{who} said how many records it has, with random noise: typically {sigma:,.0f} too many or too few."
         case GaussianEvent(sigma=sigma) if released.endswith("one-way marginals"):
+            each = "for its attribute" if number == "1" else f"for each of {number} attributes by itself"
             return (
-                f"{who} counted, for each of {number} attributes by itself, the records that have each value, and added random "
-                f"noise to every count: typically {sigma:,.0f} records up or down."
+                f"{who} counted, {each}, the records that have each value, and added random noise to every count: typically "
+                f"{sigma:,.0f} records up or down."
             )
         case GaussianEvent(sigma=sigma) if released.endswith("R-scores"):
             return (
@@ -96,7 +97,7 @@ def in_words(entry: LedgerEntry) -> str:
                 "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
                 "common."
             )
-        case SketchEvent(attributes_per_key=attributes, keys=keys) if attributes > 2:
+        case SketchEvent(attributes_per_key=attributes, keys=keys) if "all under the same" in released:
             return (
                 f"{who} published sketches of all {attributes} attributes under the same {keys:,} secret keys, as the original "
                 "paper does. This is not private: complete records can be read off."

@@ -401,14 +401,13 @@ class PartyRun:
 
     def _records(self, plan: Plan) -> Table:
         """This party's records, encoded against its part of the schema."""
-        from ..tables.arrow import CsvFormat, read_arrow
+        from ..tables.arrow import CsvFormat
         from ..tables.table import encode_table
 
-        own = self.settings
+        own, part = self.settings, plan.schema.part(self.name)
         self._options.progress.step(f"reading {own.table}")
-        content = read_arrow(own.table, CsvFormat(own.delimiter, own.encoding))
-        part = plan.schema.part(self.name)
-        return encode_table(content, own.id, part, own.table, own.id_format, own.ignore_extra, own.person)
+        csv = CsvFormat(own.delimiter, own.encoding)
+        return encode_table(own.table, own.id, part, own.table, own.id_format, own.ignore_extra, own.person, csv)
 
     def _check_space(self, size: float) -> None:
         from ..party.check import check_space

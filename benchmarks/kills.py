@@ -4,10 +4,10 @@
 
 Every turn of a role is a process of its own, forked from this one, which has no threads. A role's life is counted in steps on
 disk: every file opened to be written, renamed, linked, removed or synced, every folder made or removed, every lock taken, over
-all its turns; what only reads leaves nothing behind. The role is killed before step k, for half of the k with what it was about to
-rename cut in the middle; then all go on until the run is over. Whatever was ever visible to others, by name and digest, is put
-down outside of the run. A kill is survived if the run ends, no name ever had two contents, each message that was out is the one on
-record, and no draft is left.
+all its turns; what only reads leaves nothing behind. The role is killed before step k, for half of the k with what it was about
+to rename cut in the middle; then all go on until the run is over. Whatever was ever visible to others, by name and digest, is
+put down outside of the run. A kill is survived if the run ends, no name ever had two contents, each message that was out is the
+one on record, and no draft is left.
 """
 
 from __future__ import annotations

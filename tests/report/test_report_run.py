@@ -16,6 +16,7 @@ import pytest
 from vertimrf.errors import MessageError
 from vertimrf.named_model import Model
 from vertimrf.report.run import Run
+from vertimrf.runs.server_run import RESULT
 
 
 def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
@@ -57,7 +58,7 @@ def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
     (tmp_path / "more" / "rows.csv").write_text("a,b\n1,2\n")
     assert Run.open(tmp_path / "more").told.pairs is not None
     # A run's folder has the result in one of its own.
-    shutil.copytree(made.folder, tmp_path / "server" / "result")
+    shutil.copytree(made.folder, tmp_path / "server" / RESULT)
     (tmp_path / "server" / "state.json").write_text("{}")
     assert Run.open(tmp_path / "server").told.pairs is not None
     (tmp_path / "damaged.model").write_bytes((made.folder / "run.model").read_bytes()[:-5])

@@ -27,6 +27,7 @@ NEVER = {
     "server": {"tables", "party", "trial", "report", "cli", "demo"},
     "party": {"server", "trial", "report", "cli", "demo"},
     "report": {"party", "cli", "demo"},
+    "cluster": {"server", "trial", "report", "cli", "demo"},
     "plan": {"server", "party", "tables", "model", "kernels"},
     "sketches": {"server", "party", "tables"},
     "message": {"server", "party", "tables"},

@@ -26,7 +26,7 @@ from .privacy.ledger import Ledger
 from .progress import Logged, Progress
 from .server.found import Found, released_by
 from .server.server import Server
-from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
+from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
 from .tables.infer import drafted
 from .tables.table import encode_table
 from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
@@ -127,11 +127,13 @@ class Synthesizer:
         clock = Clock()
         options.progress.step("reading")
         with clock("reading"):
-            read = read_arrow(table, csv)
             person, several = params["person"], params["records_per_person"]
             if several > 1 and person is None:
                 raise PlanError("Where people have several records, name the column that says whose a record is (person).")
             schema = params["schema"]
+            # Where the schema says everything, the table is read in pieces.
+            said = schema is not None and not (isinstance(schema, OpenSchema) and schema.wanted)
+            read = open_pieces(table, csv) if said else read_arrow(table, csv)
             if schema is None:
                 schema, (read,) = drafted([read], params["id"], person)
             name = str(table) if isinstance(table, str | Path) else "The table"

@@ -36,9 +36,8 @@ def sample(model_file: str, rows: int | None, where: Sequence[str], seed: int | 
             raise PlanError(f"--where takes COLUMN=VALUE, not {condition!r}.")
         given.setdefault(column, []).append(value)
     model = Model.load(model_file)
-    table = model.sample(rows, given=given, seed=seed)
-    write_table(table, out, model.ledger.standing)
-    click.echo(f"{table.num_rows:,} synthetic rows written to {out}.\n{model.ledger.standing}")
+    written = write_table(model.pieces(rows, given=given, seed=seed), out, model.ledger.standing)
+    click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.standing}")
 
 
 @main.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,13 +86,21 @@ class Result:
     @property
     def table(self) -> pa.Table:
         """The synthetic rows in the schema's original values; null where no party holds one, and then with who does."""
-        from .rows import decode, with_holders
+        import pyarrow as pa
 
-        table = decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
-        if self.held is None:
-            return table
+        return pa.concat_tables(self.pieces())
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """The rows of :attr:`table`, piece by piece: values take several times the memory of codes."""
+        from .rows import decode_pieces, with_holders
+
+        schema, held, rng = self.plan.schema, self.held, np.random.default_rng(self.seed)
+        if held is None:
+            return decode_pieces(self.codes, schema.attributes, rng)
         holders = [*(part.parties for part in self.others), self.plan.party_names]
-        return with_holders(table, self.plan.schema, holders, self.held)
+        return decode_pieces(
+            self.codes, schema.attributes, rng, lambda piece, rows: with_holders(piece, schema, holders, held[rows])
+        )
 
     def to_json(self) -> dict[str, Any]:
         """What was run, privacy spent, timings, model size, and what the messages told, JSON-able."""

@@ -23,6 +23,7 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.tables.table import encode_table
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 from dask.delayed import delayed  # noqa: E402
@@ -59,6 +60,8 @@ def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
 @pytest.fixture(scope="module")
 def client():
     with (
+        # A worker that starts anew on a busy machine may take longer than the 15 seconds that it would be given.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "120 s"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB") as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -163,4 +166,5 @@ def test_a_worker_that_is_killed_changes_nothing(client):
     workers = set(client.run(os.getpid).values())
     assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(plan, table)
     assert len(asked) > 9
+    client.wait_for_workers(2, timeout=120)
     assert set(client.run(os.getpid).values()) != workers

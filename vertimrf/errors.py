@@ -1,6 +1,17 @@
 """Typed errors: each message is one sentence that says what is wrong, where, and the remedy."""
 
-__all__ = ["MessageError", "ModelError", "NoMassError", "PlanError", "PrivacyError", "SchemaError", "TableError", "VertiMRFError"]
+__all__ = [
+    "ExchangeError",
+    "MessageError",
+    "ModelError",
+    "NoMassError",
+    "PlanError",
+    "PrivacyError",
+    "RunError",
+    "SchemaError",
+    "TableError",
+    "VertiMRFError",
+]
 
 
 class VertiMRFError(ValueError):
@@ -25,6 +36,14 @@ class PrivacyError(VertiMRFError):
 
 class MessageError(VertiMRFError):
     """A party's message that is truncated, altered, or belongs to another plan."""
+
+
+class RunError(VertiMRFError):
+    """A run folder that is not one, is of another role or in use, or has nothing to do what was asked with."""
+
+
+class ExchangeError(VertiMRFError):
+    """A place for files between roles that cannot be reached, or holds somebody else's file."""
 
 
 class ModelError(VertiMRFError):

@@ -397,7 +397,7 @@ class ServerRun:
         draft = self.folder / f".{secrets.token_hex(4)}.{RESULT}"
         draft.mkdir()
         try:
-            write_table(result.table, draft / self.settings.out, result.ledger.standing)
+            write_table(result.pieces(), draft / self.settings.out, result.ledger.standing)
             Model(result.plan.schema, result.model, result.ledger, result.others).save(draft / MODEL)
             write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
             for path in (*draft.iterdir(), draft):

@@ -486,6 +486,27 @@ NAMED: tuple[Mutation, ...] = (
         "loss = (2 * noise + 1) / (2 * self.sigma**2)",
         ("privacy/test_prices.py",),
     ),
+    Mutation(
+        "a report takes names for markup",
+        "report/page.py",
+        "autoescape=True",
+        "autoescape=False",
+        ("report/test_report_page.py::test_no_name_is_taken_for_markup",),
+    ),
+    Mutation(
+        "a report that shows the truth claims what its run does",
+        "report/page.py",
+        "return run.told.standing.because(*EXACT.reasons) if truth else run.told.standing",
+        "return run.told.standing",
+        ("report/test_report_page.py::test_the_truth_is_marked_loudly",),
+    ),
+    Mutation(
+        "a report takes the figures of another run",
+        "report/run.py",
+        'json.dumps([figures["ledger"], figures["cliques"]], sort_keys=True)',
+        'json.dumps([figures["ledger"]], sort_keys=True)',
+        ("report/test_report_run.py",),
+    ),
 )
 # Systematic mutants that change nothing that counts: file, line of code and change, and why.
 EQUIVALENT: dict[tuple[str, str, str], str] = {

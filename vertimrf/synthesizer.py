@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from . import __version__
 from .clock import Clock
 from .errors import ModelError, PlanError
 from .kernels.jit import threads
@@ -23,6 +24,7 @@ from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .progress import Logged, Progress
+from .server.found import Found, released_by
 from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
 from .tables.infer import drafted
@@ -94,6 +96,7 @@ class Synthesizer:
             "progress": progress,
         }
         self._fitted: Model | None = None
+        self._told: dict[str, Any] = {}
         self._seconds: Mapping[str, float] = {}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -153,6 +156,12 @@ class Synthesizer:
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
         first = Server(plan, options).read([message])
         self._fitted = Model(schema, first.initial, plan.ledger())
+        self._told = {
+            "version": __version__,
+            "expected_records": plan.expected_records,
+            "parties": {plan.party_names[0]: list(schema.names)},
+            "found": Found(released_by([message]), first.local).to_json(plan, first.initial),
+        }
         self._seconds = {**clock.seconds, **first.seconds}
         return self
 
@@ -189,8 +198,8 @@ class Synthesizer:
             return self._fit().marginal(columns)
 
     def to_json(self) -> dict[str, Any]:
-        """Privacy spent and model size, JSON-able; no timings."""
-        return self._fit().to_json()
+        """Privacy spent and model size, JSON-able, and after a fit what was measured; no timings."""
+        return self._fit().to_json() | self._told
 
     def save(self, path: str | Path) -> None:
         """Write what was fitted, with its schema and ledger: a model file, which :meth:`vertimrf.Model.load` reads too."""

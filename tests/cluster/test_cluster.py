@@ -70,7 +70,7 @@ def client():
 
 def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     """However the table is cut and given, whatever the encoder; and the record of a release takes one for the other."""
-    monkeypatch.setattr("vertimrf.cluster.records.PASS_CELLS", 500)
+    monkeypatch.setattr("vertimrf.cluster.records.PASS_CELLS", 4000)
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table = frame()
     for i, part in enumerate(np.split(np.arange(ROWS), [10, 1500, 1500])):
@@ -146,6 +146,17 @@ def test_errors_are_those_of_the_whole_table(client, tmp_path):
 def test_keys_are_not_shown():
     key = b"0123456789abcdef"
     assert key.decode() not in repr(Quiet(partial(print, key)))
+
+
+def deadly():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_workers_is_one_sentence(client):
+    with pytest.raises(TableError, match=r"workers died of one task.*nothing is released"):
+        encode_partitions([delayed(frame()), delayed(deadly, pure=False)()], client, "id", MINE, ignore_extra=True)
+    client.wait_for_workers(2, timeout=120)
 
 
 @pytest.mark.slow

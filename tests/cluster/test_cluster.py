@@ -29,6 +29,7 @@ dd = pytest.importorskip("dask.dataframe")
 from dask.delayed import delayed  # noqa: E402
 
 from vertimrf.cluster import encode_partitions  # noqa: E402
+from vertimrf.cluster.records import submit  # noqa: E402
 from vertimrf.cluster.work import Quiet  # noqa: E402
 
 ROWS, PARTS = 4000, 4
@@ -143,9 +144,20 @@ def test_errors_are_those_of_the_whole_table(client, tmp_path):
             encode_partitions(source, client, "id", MINE)
 
 
-def test_keys_are_not_shown():
+def failing(key: bytes, given: object) -> None:
+    raise ValueError(f"{len(key)} bytes do not help")
+
+
+def test_keys_are_not_shown_by_names_or_logs(client):
     key = b"0123456789abcdef"
-    assert key.decode() not in repr(Quiet(partial(print, key)))
+    assert key.decode() not in repr(Quiet(partial(failing, key)))
+    first, again = (submit(client, "sketches", partial(failing, key), 1) for _ in range(2))
+    assert first.key != again.key
+    with pytest.raises(ValueError, match="16 bytes do not help"):
+        first.result()
+    logs = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
+    assert first.key in logs
+    assert key.decode() not in logs
 
 
 def deadly():

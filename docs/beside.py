@@ -1,7 +1,7 @@
 """Takes what pages link to outside docs/ into the site: other pages of the root, and sources, shown as they are.
 
-On GitHub those links work as they stand; in the site a page `../CONTRIBUTING.md` becomes `CONTRIBUTING.md`, and a source `../examples/a.py`
-a page that shows it.
+On GitHub those links work as they stand; in the site a page `../CONTRIBUTING.md` becomes `CONTRIBUTING.md`, and a source
+`../examples/a.py` a page that shows it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         else:
             files.append(File.generated(config, _place(path), abs_src_path=str(ROOT / path)))
     return files
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Docstrings name things as Sphinx does, :func:`name`; what is left of that is the name."""
+    return re.sub(r":(?:func|meth|class|mod|attr):(?=<code>)", "", html)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -9,8 +9,8 @@ wait slow everything down on a busy machine. Small functions that others call ar
 Numba (``inline="always"``), which would compile their text anew at every call. Arrays are copied and filled by loops: an array
 assigned to a slice brings in NumPy's rules of shapes, with the text of their errors.
 
-NUMBA_CACHE_DIR moves the cache. Where it names a folder that can only be read, as in a container's image, kernels are loaded from it
-(``read_only.py``); where no cache location is writable and there is no such folder, the same kernel runs uncached;
+NUMBA_CACHE_DIR moves the cache. Where it names a folder that can only be read, as in a container's image, kernels are loaded
+from it (``read_only.py``); where no cache location is writable and there is no such folder, the same kernel runs uncached;
 VERTIMRF_JIT_CACHE=0 asks for that. The threading layer is never set here: it belongs to the program that embeds us.
 
 Under the ``omp`` layer a forked child of a process that has run a parallel kernel is ended by the OpenMP runtime at its first

@@ -21,9 +21,10 @@ SHOWN = {".py": "python", ".toml": "toml", ".yml": "yaml", "": "text"}
 
 
 def _linked(config: MkDocsConfig) -> set[str]:
-    """Paths under the root that pages link to, but for PAGES."""
+    """Files under the root that pages link to, but for PAGES. What is not there is left for mkdocs to complain of."""
     texts = [path.read_text() for path in Path(config.docs_dir).glob("*.md")]
-    return {match[1] for text in texts for match in LINK.finditer(text)} - set(PAGES)
+    paths = {match[1] for text in texts for match in LINK.finditer(text)} - set(PAGES)
+    return {path for path in paths if (ROOT / path).is_file()}
 
 
 def _place(path: str) -> str:

@@ -84,7 +84,7 @@ def test_the_site_builds_without_a_warning(pages: dict[str, str], tmp_path: Path
     for needed in ("mkdocs", "material", "mkdocstrings"):
         pytest.importorskip(needed)
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
     assert built.returncode == 0, built.stderr

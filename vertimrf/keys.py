@@ -30,7 +30,19 @@ from .errors import MessageError, PlanError
 from .files import sealed
 from .files.atomic import MOST_KEY, read_json, write_text
 
-__all__ = ["KeyRing", "Offer", "PrivateKey", "PublicKeys", "called", "open_sealed", "read_base64", "read_kind", "seal"]
+__all__ = [
+    "KeyRing",
+    "Offer",
+    "PrivateKey",
+    "PublicKeys",
+    "called",
+    "check_name",
+    "open_sealed",
+    "read_base64",
+    "read_kind",
+    "seal",
+    "to_base64",
+]
 
 SIZE = 32
 LONGEST_NAME = 200
@@ -49,7 +61,7 @@ class Offer:
     public: bytes
 
     def __post_init__(self) -> None:
-        _check_name(self.party)
+        check_name(self.party)
         if len(self.public) != SIZE:
             raise MessageError(f"The offer of {called(self.party)} is not a usable public key: it has {len(self.public)} bytes.")
         try:
@@ -99,7 +111,7 @@ class PrivateKey:
     value: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
-        _check_name(self.party)
+        check_name(self.party)
         if len(self.value) != SIZE:
             raise MessageError(f"The key of {called(self.party)} has {len(self.value)} bytes, not {SIZE}.")
 
@@ -382,7 +394,12 @@ def _name(data: Mapping[str, Any], path: str | Path) -> str | None:
     return data["party"]
 
 
-def _check_name(name: str | None) -> None:
+def check_name(name: str | None) -> None:
+    """Refuse what no party can be called.
+
+    Raises:
+        MessageError: empty, or too long.
+    """
     if name is not None and not (name.strip() and len(name) <= LONGEST_NAME):
         raise MessageError(f"A party needs a name of 1 to {LONGEST_NAME} characters, not {name!r}; use the plan's for it.")
 

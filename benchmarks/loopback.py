@@ -1,4 +1,4 @@
-"""A SuperLink and SuperNodes of Flower as processes of their own on the loopback interface, with TLS and with keys for every node.
+"""A SuperLink and SuperNodes of Flower as processes of their own on the loopback interface, with TLS and a key for every node.
 
 What tests and `benchmarks/network.py` run over, and a rehearsal of what docs/flower.md has operators do: the same commands, a
 certificate authority made here. Nothing leaves the machine: telemetry, update checks and installs at run time are off.
@@ -114,6 +114,21 @@ class Loopback:
             name, "flower-supernode", "--superlink", self.address, "--root-certificates", "ca.pem",
             "--auth-supernode-private-key", f"{name}.node.key", "--port", free_port(), "--node-config", config,
         )  # fmt: skip
+
+    def revive(self, name: str, settings: Mapping[str, str]) -> None:
+        """Start a killed node again, as often as it takes, as a service manager would.
+
+        For up to a minute the SuperLink takes a node that did not say goodbye for online, and refuses another with its key.
+        """
+        sign = "SuperNode ID:"
+        before = self.log_of(name).count(sign)
+        end = time.monotonic() + START + 60
+        while self.log_of(name).count(sign) == before:
+            if name not in self.processes or self.processes[name].poll() is not None:
+                self.start_node(name, settings)
+            if time.monotonic() > end:
+                raise RuntimeError(f"The node {name} does not come back:\n{self.log_of(name)}")
+            time.sleep(0.5)
 
     def kill(self, name: str) -> None:
         """SIGKILL a process and all that it started, as a power cut would."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,16 +27,12 @@ class Folders:
     def party(self, name: str) -> PartyRun:
         return PartyRun(self.parties / name)
 
-    def accept(self) -> None:
-        """What people do by phone: everybody accepts the plan that the server made."""
+    def accept(self, *names: str) -> None:
+        """What people do by phone: these accept the plan that the server made."""
         plan = ServerRun(self.server).plan
         assert plan is not None
-        for name in PARTIES:
+        for name in names:
             self.party(name).accept(plan.fingerprint)
-
-    def messages(self) -> Mapping[str, bytes]:
-        """What the server took from each."""
-        return {name: (self.server / "received" / name / "message").read_bytes() for name in PARTIES}
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ import pytest
 
 pytest.importorskip("flwr")
 
-pytestmark = pytest.mark.usefixtures("within_a_run")
-
 from flwr.app import Error, Message, RecordDict
 
 from vertimrf.errors import RunError
 from vertimrf.flower.conversation import Conversation, Pace
 from vertimrf.flower.parcel import Parcel
 from vertimrf.runs.state import DONE, WAITS, RunState, Step
+
+pytestmark = pytest.mark.usefixtures("within_a_run")
 
 PARTIES = ("hospital", "insurer")
 
@@ -215,7 +215,8 @@ def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(caplog:
     good = Played("hospital")
     run = PlayedRun()
     with caplog.at_level("INFO", "flwr"):
-        held(PlayedGrid({Node(7, "hospital"): lambda content: next(told, None) or good(content), Node(9): Played("insurer")}), run)
+        nodes = {Node(7, "hospital"): lambda content: next(told, None) or good(content), Node(9): Played("insurer")}
+        held(PlayedGrid(nodes), run)
     assert run.state().done
     assert "HIV" not in caplog.text
     assert "Node 7 did not answer (Flower's code 2); it is asked again." in caplog.text

@@ -219,7 +219,8 @@ class Conversation:
         for name in sorted(lacking & set(parcel.files) - left):
             log.info("The %s of %r came: %s bytes.", name, party, f"{len(parcel.files[name]):,}")
         if left:
-            self._refuse(node, f"its {', '.join(sorted(left))} cannot be that of {party!r}: {' '.join(self._run.state().refused)}")
+            why = " ".join(self._run.state().refused)
+            self._refuse(node, f"its {', '.join(sorted(left))} cannot be that of {party!r}: {why}")
         return not left and (bool(lacking & set(parcel.files)) or not known)
 
     def _missing(self, state: RunState) -> str:

@@ -49,7 +49,8 @@ class Parcel:
 
     def to_records(self) -> RecordDict:
         """As a Flower message's content."""
-        note = ConfigRecord({"party": self.party, "word": self.word, "wants": list(self.wants), "most": list(self.wants.values())})
+        names, most = list(self.wants), list(self.wants.values())
+        note = ConfigRecord({"party": self.party, "word": self.word, "wants": names, "most": most})
         arrays = {name: Array("bytes", (len(data),), KIND, bytes(data)) for name, data in self.files.items()}
         return RecordDict({NOTE: note, FILES: ArrayRecord(arrays)})
 

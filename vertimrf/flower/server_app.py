@@ -10,12 +10,13 @@ from __future__ import annotations
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from ..errors import PlanError
+from ..errors import RunError
 from ..runs.server_run import ServerRun
 from .conversation import Conversation, Pace
 
 __all__ = ["app"]
 
+PACE = {"pause": "pause", "longest-pause": "longest", "reply-within": "reply", "patience": "patience"}
 app = ServerApp()
 
 
@@ -29,10 +30,8 @@ def main(grid: Grid, context: Context) -> None:
     settings = context.run_config
     folder = str(settings.get("run-folder", ""))
     if not folder:
-        raise PlanError("No run folder is named: flwr run … --run-config 'run-folder=\"/path/of/the/server\\'s/run\"'.")
+        raise RunError("""No run folder is named: flwr run … --run-config 'run-folder="FOLDER"', the server's.""")
+    pace = Pace(**{name: float(settings[key]) for key, name in PACE.items() if key in settings})
     run = ServerRun(folder)
-    pace = Pace(
-        pause=float(settings["pause"]), longest=float(settings["longest-pause"]), reply=float(settings["reply-within"]),
-        patience=float(settings["patience"]),
-    )  # fmt: skip
-    Conversation(grid, run, pace).hold()
+    with run.hold():
+        Conversation(grid, run, pace).hold()

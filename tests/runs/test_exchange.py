@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from runs.conversation import Conversation
 
@@ -82,20 +84,20 @@ def test_a_run_goes_over_a_place_and_over_lines_that_are_cut(place, tmp_path, mo
         write(store, name, data)
 
     monkeypatch.setattr(type(place._store), "write", cut)
-    seen = 0
+    cuts = []
     for _ in range(10):
         for name, party in run.parties.items():
-            try:
+            # As the waiting command does: what is unreachable now is tried again.
+            with suppress(ExchangeError):
+                cuts.append(name)
                 party_turn(party, place)
-            except ExchangeError as error:
-                assert "connection reset" in str(error)
-                seen += 1
+                cuts.pop()
             run.accept(name)
         server_turn(run.server, place)
         if run.done:
             break
     assert run.done
-    assert seen == 3
+    assert len(cuts) == 3
     assert not run.server.state().refused
 
 

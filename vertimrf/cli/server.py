@@ -11,7 +11,7 @@ from ..errors import PlanError
 from ..progress import for_terminal
 from .common import compile_kernels, load_own, print_findings
 from .group import main
-from .outputs import check_room, check_writable, result_bytes, write_json
+from .outputs import check_room, check_same, check_writable, result_bytes, write_json
 
 __all__ = ["follow_up", "server"]
 
@@ -35,6 +35,7 @@ def follow_up(messages: Sequence[str], plan_file: str, key: str, threads: int | 
     role = Server(agreed, RunOptions(num_threads=threads, progress=for_terminal()))
     compile_kernels("server", agreed.encoder)
     asked = role.follow_up(role.read([Message.load(path, agreed, own) for path in messages]))
+    check_same(out, asked.to_text().encode(), "parties may have the other one, and all must answer one")
     asked.save(out)
     click.echo(
         f"{out} written: {len(asked.schedule.pairs)} marginals under {sum(pair.keys for pair in asked.schedule.pairs):,} keys; "

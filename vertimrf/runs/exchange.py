@@ -1,8 +1,8 @@
 """A folder or object store that all roles can reach, as the way between them: named bytes, each put once, whole or not at all.
 
-Under ``parties/NAME/`` lies what a party gives to the server, under ``server/NAME/`` what the server gives to that party. The last
-32 bytes of a file are the SHA-256 of those before them: an upload that was cut off is not there yet, and whose it is puts it again.
-Nothing in an exchange is trusted; who may write to it can hold a run up, and no more.
+Under ``parties/NAME/`` lies what a party gives to the server, under ``server/NAME/`` what the server gives to that party. The
+last 32 bytes of a file are the SHA-256 of those before them: an upload that was cut off is not there yet, and is made again by
+whose it is. Nothing in an exchange is trusted; who may write to it can hold a run up, and no more.
 """
 
 from __future__ import annotations

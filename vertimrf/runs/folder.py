@@ -93,6 +93,13 @@ class RunFolder:
         self._make(path.parent)
         write_bytes(path, data, private=private, synced=True)
 
+    def drop_drafts(self, *place: str) -> None:
+        """Remove what killed processes left in a folder that is written to without the lock."""
+        folder = self.path.joinpath(*place)
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if DRAFT.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
     def received(self, *place: str) -> bytes | None:
         """What came and was taken; None if nothing did."""
         return self.read(RECEIVED, *place)

@@ -439,6 +439,7 @@ class PartyRun:
         """Put down what was accepted; a run has one plan and one follow-up."""
         if self._folder.has(ACCEPTED, name) and not self._is_accepted(name, digest):
             raise RunError(f"Another {name} was accepted in {self.folder} before: make a new folder for another run.")
+        self._folder.drop_drafts(ACCEPTED)
         self._folder.write(digest.hex().encode(), ACCEPTED, name)
 
     def _is_accepted(self, name: str, digest: bytes) -> bool:

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -395,13 +396,16 @@ class ServerRun:
             LOG.warning("%s", warning)
         draft = self.folder / f".{secrets.token_hex(4)}.{RESULT}"
         draft.mkdir()
-        write_table(result.table, draft / self.settings.out, result.ledger.standing)
-        Model(result.plan.schema, result.model, result.ledger, result.others).save(draft / MODEL)
-        write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
-        for path in draft.iterdir():
-            sync(path)
-        sync(draft)
-        draft.rename(self.folder / RESULT)
+        try:
+            write_table(result.table, draft / self.settings.out, result.ledger.standing)
+            Model(result.plan.schema, result.model, result.ledger, result.others).save(draft / MODEL)
+            write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
+            for path in (*draft.iterdir(), draft):
+                sync(path)
+            draft.rename(self.folder / RESULT)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
         sync(self.folder)
 
     def _has(self, party: str, name: str) -> bool:

@@ -1,19 +1,21 @@
 """A whole run of three parties over Flower on the loopback interface, with TLS: what it takes of whom, and what crosses the wire.
 
 Every role is a process of its own with a folder of its own. A party's figures are those of its command `vertimrf run party`, from
-start to end, by which it takes the accepted plan and makes its message; the parties accept one after the other, as people do, so
-that no party's time has another's in it. Its SuperNode carries files between that command's folder and the SuperLink. The server's
-time is that from the last message to the table, in the process that Flower starts for it. Kernels are compiled before.
+start to end, by which it takes the secret and makes its message once the plan is accepted; they do so one after the other: no
+party's time has another's in it. Its SuperNode carries files between that command and the SuperLink. The server's time is that
+from the last message to the table, in the process that Flower starts for it. Kernels are compiled before.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,9 @@ import numpy as np
 
 from benchmarks.loopback import ROOT, Loopback, descendants
 from benchmarks.verdict import Verdict, at_most
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.schema import Schema
 
 __all__ = ["Figures", "play", "rows"]
 
@@ -56,6 +61,7 @@ class Figures:
         wire_bytes: between SuperLink and SuperNodes, both ways, as Flower counts it.
         loopback_bytes: all that went over the loopback interface meanwhile, whoever's: TLS and the nodes' own processes included.
         seconds: of the whole, from the app's start to its end, acceptances included.
+        load: how many processes wanted a core, on average over the last minute at the end.
     """
 
     party_seconds: dict[str, float]
@@ -67,6 +73,7 @@ class Figures:
     wire_bytes: int
     loopback_bytes: int
     seconds: float
+    load: float
 
 
 def play(records: int, folder: Path) -> Figures:
@@ -81,26 +88,30 @@ def play(records: int, folder: Path) -> Figures:
         place.mkdir()
     write_tables(folder, records)
     vertimrf(
-        "run", "server", folder / "server", "--schema", folder / "schema.toml", "--epsilon", EPSILON, "--expected-records", records,
-        "--message-mb", MESSAGE_MB,
-    )
-    for name, place in places.items():
-        vertimrf(
-            "run", "party", folder / name, "--name", name, "--table", folder / f"{name}.parquet", "--id", "id", "--exchange", place
+        "run", "server", folder / "server", "--schema", folder / "schema.toml", "--epsilon", EPSILON,
+        "--expected-records", records, "--message-mb", MESSAGE_MB,
+    )  # fmt: skip
+    together(
+        lambda name: vertimrf(
+            "run", "party", folder / name, "--name", name, "--table", folder / f"{name}.parquet", "--id", "id",
+            "--exchange", places[name],
         )
+    )  # fmt: skip
     vertimrf("warmup")
     with Loopback(folder / "network") as network:
+        together(network.register)
         for name, place in places.items():
-            network.register(name)
             network.start_node(name, {"party": name, "exchange": str(place)})
         before, start = loopback_bytes(), time.monotonic()
         run = network.run_app({"run-folder": str(folder / "server"), "pause": 1.0, "longest-pause": 2.0})
         peak = Peak(network.processes["superlink"].pid, "flwr-serverapp")
-        taken = {}
         for name, place in places.items():
             wait(place / "server" / name / "plan", network, run)
-            vertimrf("run", "party", folder / name)
-            vertimrf("accept", folder / name, fingerprint(folder / "server"))
+        together(lambda name: vertimrf("run", "party", folder / name))
+        fingerprint = Plan.load(folder / "server" / "plan").fingerprint
+        together(lambda name: vertimrf("accept", folder / name, fingerprint))
+        taken = {}
+        for name, place in places.items():
             if name != PARTIES[0]:
                 wait(place / "server" / name / "envelopes", network, run)
             taken[name] = measured("run", "party", folder / name)
@@ -122,6 +133,7 @@ def play(records: int, folder: Path) -> Figures:
         wire_bytes=int(state["network-traffic"]["total-bytes"]),
         loopback_bytes=after - before,
         seconds=seconds,
+        load=os.getloadavg()[0],
     )
 
 
@@ -141,15 +153,13 @@ def rows(records: int) -> Iterator[Verdict]:
     yield Verdict(f"{what}: between SuperLink and SuperNodes as Flower counts it, MB", figures.wire_bytes / 1e6)
     yield Verdict(f"{what}: over the loopback interface, everything on it, MB", figures.loopback_bytes / 1e6)
     yield Verdict(f"{what}: the whole, with three acceptances, s", figures.seconds)
+    yield Verdict(f"{what}: processes that wanted one of {os.cpu_count()} cores meanwhile", figures.load)
 
 
 def write_tables(folder: Path, records: int) -> None:
     """Three Parquet tables of the same people, eight attributes each that depend on each other, and their schema."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
-
-    from vertimrf.plan.attribute import Attribute
-    from vertimrf.plan.schema import Schema
 
     rng = np.random.default_rng(11)
     hidden = rng.random(records)
@@ -188,11 +198,11 @@ def command(words: tuple[Any, ...]) -> list[str]:
     return [sys.executable, "-m", "vertimrf", *map(str, words)]
 
 
-def fingerprint(folder: Path) -> str:
-    """The plan's, as the server's operator reads it out."""
-    from vertimrf.plan.plan import Plan
-
-    return Plan.load(folder / "plan").fingerprint
+def together(work: Callable[[str], Any]) -> None:
+    """Do something for all parties at once."""
+    with ThreadPoolExecutor(len(PARTIES)) as pool:
+        for done in [pool.submit(work, name) for name in PARTIES]:
+            done.result()
 
 
 def wait(path: Path, network: Loopback, run: str) -> None:

@@ -144,6 +144,55 @@ class Outcome:
 
 NAMED: tuple[Mutation, ...] = (
     Mutation(
+        "what went wrong at a party is told to the network",
+        "flower/client_app.py",
+        "        answer = Parcel(name, FAILED)\n",
+        "        raise\n",
+        ("flower/test_client_app.py",),
+    ),
+    Mutation(
+        "a node that nobody knows is given a party's files",
+        "flower/conversation.py",
+        "files = self._outgoing.get(party, {})",
+        "files = self._outgoing.get(party or self._run.parties[0], {})",
+        ("flower/test_conversation.py",),
+    ),
+    Mutation(
+        "a node registered as one party may speak for another",
+        "flower/conversation.py",
+        "if node.name and node.name != party:",
+        "if False:",
+        ("flower/test_conversation.py",),
+    ),
+    Mutation(
+        "the last node that claims a party speaks for it",
+        "flower/conversation.py",
+        "elif self._seats.setdefault(party, node.node_id) != node.node_id:",
+        "elif self._seats.update({party: node.node_id}) is not None:",
+        ("flower/test_conversation.py",),
+    ),
+    Mutation(
+        "a node whose file does not open keeps its seat",
+        "flower/conversation.py",
+        "        if left:\n",
+        "        if False:\n",
+        ("flower/test_conversation.py",),
+    ),
+    Mutation(
+        "files that the network has for another party are taken",
+        "flower/client_app.py",
+        "run.advance(asked.files if asked.party == name else {})",
+        "run.advance(asked.files)",
+        ("flower/test_client_app.py",),
+    ),
+    Mutation(
+        "names from the network may lead out of a folder",
+        "flower/parcel.py",
+        'NAME = re.compile(r"[a-z][a-z-]{0,39}")',
+        'NAME = re.compile(r".+")',
+        ("flower/test_client_app.py",),
+    ),
+    Mutation(
         "histograms of private domains have half of the noise that is priced",
         "party/private_domains.py",
         "return noise.geometrics(np.bincount(cells, minlength=len(edges) - 1), scale), scale",

@@ -151,11 +151,13 @@ def test_registered_nodes_bring_a_run_to_its_end() -> None:
 def test_nodes_without_a_registered_name_are_asked_who_they_are_and_given_nothing_before() -> None:
     parties = {Node(7): Played("hospital"), Node(9): Played("insurer")}
     run = PlayedRun()
+    run.came = {name: {"offer": b"offer"} for name in PARTIES}
     held(PlayedGrid(parties), run)
     assert run.state().done
     for party in parties.values():
-        assert party.asked[0].party == ""
-        assert not party.asked[0].files
+        first, second = party.asked[:2]
+        assert (first.party, first.files) == ("", {})
+        assert (second.party, second.files) == (party.name, {"plan": b"the plan"})
 
 
 def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(caplog: pytest.LogCaptureFixture) -> None:

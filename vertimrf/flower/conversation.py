@@ -161,17 +161,17 @@ class Conversation:
 
     def _ask(self, nodes: Mapping[int, Any]) -> None:
         """Put a question to every node that is due for one."""
-        wants = self._run.wants()
-        for node_id, node in nodes.items():
-            if node_id in self._refused or node_id in self._questions or self._due.get(node_id, 0.0) > self._clock():
-                continue
+        idle = [node for node_id, node in nodes.items() if node_id not in self._refused and node_id not in self._questions]
+        due = [node for node in idle if self._due.get(node.node_id, 0.0) <= self._clock()]
+        wants = self._run.wants() if due else {}
+        for node in due:
             party = self._party_of(node)
             # A node that nobody knows is asked who it is, and given nothing.
             files = self._outgoing.get(party, {})
             parcel = Parcel(party, wants=wants.get(party, {}), files=files)
-            message = Message(parcel.to_records(), node_id, EXCHANGE, ttl=self._pace.reply)
+            message = Message(parcel.to_records(), node.node_id, EXCHANGE, ttl=self._pace.reply)
             for sent in self._grid.push_messages([message]):
-                self._questions[node_id] = _Question(sent, node.last_activated_at, frozenset(files))
+                self._questions[node.node_id] = _Question(sent, node.last_activated_at, frozenset(files))
 
     def _listen(self, nodes: Mapping[int, Any]) -> bool:
         """Take the answers that are there; whether any brought something new."""

@@ -19,13 +19,12 @@ def read_records(
     csv: Any, table: str, id_column: str, plan: Any, party: str, id_format: str, ignore_extra: bool, person: str | None
 ) -> Any:
     """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
-    from ..tables.arrow import read_arrow
     from ..tables.table import encode_table
 
     formats = parse_formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
-    records = encode_table(read_arrow(table, csv), id_column, plan.schema.part(party), table, formats, ignore_extra, person)
+    records = encode_table(table, id_column, plan.schema.part(party), table, formats, ignore_extra, person, csv)
     if records.persons is not None:
         from ..party.persons import beyond
 

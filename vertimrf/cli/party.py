@@ -46,14 +46,9 @@ def check(
     from ..party.check import check_space, check_table
     from ..plan.forecast import forecast
     from ..plan.plan import Plan
-    from ..tables.arrow import read_arrow
-    from ..tables.table import without_extra
 
     agreed = Plan.load(plan_file)
-    content, mine = read_arrow(table, csv), agreed.schema.part(party)
-    if ignore_extra:
-        content = without_extra(content, id_column, mine, person)
-    found = check_table(content, id_column, agreed, party, table, parse_formats(id_format), person)
+    found = check_table(table, id_column, agreed, party, table, parse_formats(id_format), person, ignore_extra, csv)
     problems = list(found.problems)
     index = agreed.party_names.index(party)
     needed = agreed.message_size(index)
@@ -97,16 +92,17 @@ def align(
     from ..files.atomic import read_json
     from ..party.alignment import best_match, open_sample, sample_ids, seal_sample
     from ..party.secret import Secret
-    from ..tables.arrow import read_arrow
+    from ..tables.arrow import open_pieces
 
     if out is None and not others:
         raise PlanError("Give --out, to write an id sample, or --with and the samples of other parties.")
     check_writable(out)
     agreed, own = load_own(plan_file, key)
-    ids = read_arrow(table, csv)
-    if id_column not in ids.column_names:
-        raise PlanError(f"{table} has no id column {id_column!r}; its columns are {', '.join(ids.column_names[:5])}, ...")
-    mine = sample_ids(ids[id_column], Secret.load(secret_file), agreed, f"{table}, id column {id_column!r}")
+    pieces = open_pieces(table, csv)
+    if id_column not in pieces.names:
+        raise PlanError(f"{table} has no id column {id_column!r}; its columns are {', '.join(pieces.names[:5])}, ...")
+    ids = (piece[id_column] for piece in pieces.read([id_column]))
+    mine = sample_ids(ids, Secret.load(secret_file), agreed, f"{table}, id column {id_column!r}")
     if out is not None:
         write_json(out, seal_sample(mine, agreed, own))
         click.echo(f"{out} written. It tells the other parties which of their people are among {len(mine[()]):,} of yours.")

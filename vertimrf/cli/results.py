@@ -1,16 +1,19 @@
-"""What comes of a run: more rows of a model, and what a file is."""
+"""What comes of a run: more rows of a model, a report for people, and what a file is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
 from ..errors import PlanError
 from .group import main
+from .options import reads_tables
 from .outputs import check_writable
 
-__all__ = ["inspect", "sample"]
+__all__ = ["inspect", "report", "sample"]
 
 
 @main.command()
@@ -33,9 +36,31 @@ def sample(model_file: str, rows: int | None, where: Sequence[str], seed: int | 
             raise PlanError(f"--where takes COLUMN=VALUE, not {condition!r}.")
         given.setdefault(column, []).append(value)
     model = Model.load(model_file)
-    table = model.sample(rows, given=given, seed=seed)
-    write_table(table, out, model.ledger.standing)
-    click.echo(f"{table.num_rows:,} synthetic rows written to {out}.\n{model.ledger.standing}")
+    written = write_table(model.pieces(rows, given=given, seed=seed), out, model.ledger.standing)
+    click.echo(f"{written:,} synthetic rows written to {out}.\n{model.ledger.standing}")
+
+
+@main.command()
+@click.argument("run", nargs=-1, required=True, metavar="RUN")
+@click.option("--out", required=True, help="The page to write: .html.")
+@click.option("--real", multiple=True, help="A party's real table; repeat for all. The page then is NOT PRIVATE, for own eyes.")
+@click.option("--id", "id_column", help="With --real: the record id column.")
+@reads_tables
+def report(csv: Any, run: Sequence[str], out: str, real: Sequence[str], id_column: str | None) -> None:
+    """One page of HTML on a run, for people: what was released, in words, and how good the model is.
+
+    RUN is a server's run folder, or a folder with the model and the JSON file of one run, or these two files, as `synthesize` and
+    `server` write them (--model, --json). The page loads nothing from a network.
+    """
+    from ..report.page import write_report
+
+    check_writable(out, read=(*run, *real))
+    if not out.endswith((".html", ".htm")):
+        raise PlanError(f"A report's name ends in .html, not {out}.")
+    if real and id_column is None:
+        raise PlanError("Real tables are joined by record ids: name their column with --id.")
+    standing = write_report(run, out, real=real, id=id_column, csv=csv)
+    click.echo(f"{out}: {Path(out).stat().st_size:,} bytes.\n{standing}")
 
 
 @main.command()

@@ -94,7 +94,7 @@ def server(
     result = role.run(role.read(received), asked, replies)
     print_findings(result)
     standing = result.ledger.standing
-    write_table(result.table, out, standing)
+    write_table(result.pieces(), out, standing)
     if model_file is not None:
         from ..named_model import Model
 

@@ -101,14 +101,13 @@ def synthesize(
             workload=parse_workload(workload), person=person, records_per_person=records_per_person,
             num_threads=threads, progress=for_terminal(),
         ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
-        table = made.sample(rows, seed=seed)
-        write_table(table, out, made.ledger.standing)
+        written = write_table(made.model.pieces(rows, seed=seed), out, made.ledger.standing)
         if model_file is not None:
             made.save(model_file)
-        write_json(json_file, made.to_json() | {"rows": table.num_rows})
+        write_json(json_file, made.to_json() | {"rows": written})
         if json_file != "-":
             click.echo(made.ledger.table())
-            click.echo(f"{table.num_rows:,} synthetic rows written to {out}.")
+            click.echo(f"{written:,} synthetic rows written to {out}.")
         return
     # A message for every table, before it is read back.
     most = parse_message_bytes(message_mb) or PAIRS_BYTES
@@ -139,7 +138,7 @@ def synthesize(
         population=population,
     )
     print_findings(trial.result)
-    write_table(trial.table, out, trial.ledger.standing)
+    write_table(trial.result.pieces(), out, trial.ledger.standing)
     if model_file is not None:
         from ..named_model import Model
 

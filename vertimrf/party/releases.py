@@ -24,14 +24,12 @@ import numpy as np
 from ..errors import MessageError, PrivacyError
 from ..files import container
 from ..files.atomic import sync
-from ..tables.table import Table
+from .records import Records
 from .secret import Secret, derive
 
 __all__ = ["Release", "Releases", "table_digest"]
 
 KIND = "release record"
-# Records of a table are hashed so many at a time, sorted: memory stays a fraction of the table's.
-HASHED_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -210,19 +208,15 @@ def _remedy(price: Callable[[bool], str], shared: bool) -> str:
     return f"{price(shared)} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
 
 
-def table_digest(table: Table, secret: Secret, plan_digest: bytes) -> bytes:
+def table_digest(records: Records, secret: Secret, plan_digest: bytes) -> bytes:
     """Tells whether two tables hold the same records, in whatever order, to who has the secret [32 bytes].
 
     Args:
-        table: record ids (as digests) and codes.
+        records: ids (as digests) and codes.
         secret: keys the digest, so that a record on a stolen disk confirms no guess of the table.
         plan_digest: of the plan that the table was encoded for.
     """
+    total = records.keyed_sum(derive(secret, plan_digest, purpose="records of a release"))
     digest = hashlib.blake2b(key=derive(secret, plan_digest, purpose="release record"), digest_size=32)
-    digest.update(repr(table.codes.shape).encode())
-    order = np.argsort(table.digests, kind="stable")
-    for start in range(0, order.size, HASHED_AT_ONCE):
-        chosen = order[start : start + HASHED_AT_ONCE]
-        digest.update(table.digests[chosen].astype("<u8").tobytes())
-        digest.update(np.ascontiguousarray(table.codes[:, chosen], dtype="<u2").tobytes())
+    digest.update(repr((len(records.attributes), records.count, total)).encode())
     return digest.digest()

@@ -5,7 +5,7 @@
 network: three parties over Flower and TLS on the loopback interface, every role its own process and folder (`network.py`).
 kills: SIGKILL and full disks at points spread over every role's life (`kills.py`). fuzz: damaged files of all kinds (`fuzz.py`).
 Run it on an otherwise idle machine. Every part has a process and a time limit of its own. --quick ends within two minutes: 10⁵
-records instead of 10⁶, 24 kills instead of 208, 2,000 damaged files instead of 10⁵.
+records instead of 10⁶, 16 kills instead of 208, 800 damaged files instead of 10⁵.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def kill_rows(quick: bool) -> Iterator[Verdict]:
     """The kill matrix: by role and fault, at how many points the run went on as if nothing had happened; then the bars."""
     from benchmarks.kills import FULL, KILL, VICTIMS, kill_matrix, verdicts
 
-    outcomes = kill_matrix(24 if quick else 208, full=8 if quick else 80)
+    outcomes = kill_matrix(16 if quick else 208, full=4 if quick else 80)
     for fault in (KILL, FULL):
         for victim in VICTIMS:
             played = [outcome for outcome in outcomes if (outcome.fault, outcome.victim) == (fault, victim)]
@@ -64,7 +64,7 @@ def fuzz_rows(quick: bool) -> Iterator[Verdict]:
     """How damaged files were read, by what came of it; then the bars."""
     from benchmarks.fuzz import fuzz, verdicts
 
-    counts = fuzz(2_000 if quick else 100_000, seed=time.time_ns() % 2**32)
+    counts = fuzz(800 if quick else 100_000, seed=time.time_ns() % 2**32)
     came = Counter[str]()
     for (_, outcome), count in counts.outcomes.items():
         came[outcome] += count

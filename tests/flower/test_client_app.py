@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from conftest import Folders
 from flwr.app import ConfigRecord, Context, Message, RecordDict
+from folders import Folders
 
 from vertimrf.errors import ExchangeError, TableError
 from vertimrf.flower.client_app import app, carried

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +12,14 @@ import pytest
 pytest.importorskip("flwr")
 
 from flwr.app import Error, Message, RecordDict
+from folders import PARTIES as THREE
+from folders import Folders
 
 from vertimrf.errors import RunError
+from vertimrf.flower.client_app import advanced
 from vertimrf.flower.conversation import Conversation, Pace
 from vertimrf.flower.parcel import Parcel
+from vertimrf.runs.server_run import ServerRun
 from vertimrf.runs.state import DONE, WAITS, RunState, Step
 
 pytestmark = pytest.mark.usefixtures("within_a_run")
@@ -132,7 +136,7 @@ class Clock:
             event[1]()
 
 
-def held(grid: PlayedGrid, run: PlayedRun, clock: Clock | None = None, patience: float = 300.0) -> Conversation:
+def held(grid: PlayedGrid, run: Any, clock: Clock | None = None, patience: float = 300.0) -> Conversation:
     clock = clock or Clock()
     talk = Conversation(grid, run, Pace(patience=patience), lambda: clock.now, clock.sleep)  # type: ignore[arg-type]
     talk.hold()
@@ -242,3 +246,27 @@ def test_messages_of_other_apps_are_refused(caplog: pytest.LogCaptureFixture) ->
     with pytest.raises(RunError), caplog.at_level("WARNING", "flwr"):
         held(grid, PlayedRun())
     assert "is refused: A Flower message is no parcel of a run; is another app at work there?" in caplog.text
+
+
+def test_answers_that_come_late_again_and_unasked_make_one_run(folders: Folders) -> None:
+    """Real runs behind nodes that give all they have, whatever is asked, and every other time an old answer."""
+
+    def node(name: str) -> Callable[[RecordDict], Parcel]:
+        said: list[Parcel] = []
+
+        def answer(content: RecordDict) -> Parcel:
+            asked = replace(Parcel.from_records(content), wants=dict.fromkeys(("offer", "envelopes", "message"), 1 << 24))
+            said.append(advanced(asked, name, folders.parties / name))
+            return said[-1] if len(said) % 2 else said[len(said) // 2 - 1]
+
+        return answer
+
+    clock = Clock()
+    clock.due.append((60.0, lambda: folders.accept(*THREE)))
+    grid = PlayedGrid({Node(i, name): node(name) for i, name in enumerate(THREE)})
+    held(grid, ServerRun(folders.server), clock)
+    held(grid, ServerRun(folders.server), clock)
+    assert not ServerRun(folders.server).state().refused
+    for name in THREE:
+        assert (folders.server / "received" / name / "message").read_bytes() == folders.party(name).outgoing()["message"]
+    assert (folders.server / "result" / "synthetic.parquet").exists()

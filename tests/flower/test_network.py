@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from conftest import PARTIES, Folders
+from folders import PARTIES, Folders
 
 from benchmarks.loopback import Loopback
 
@@ -79,7 +79,7 @@ def test_a_run_over_tls_survives_what_happens_to_its_nodes(folders: Folders, tmp
 
         assert ended(network, run) == "finished:completed", network.run_log(run)
         told = network.run_log(run)
-        # Asked again, everybody gives what it gave; a run that is over stays over.
+        # A run that is over stays over.
         result = (folders.server / "result" / "synthetic.parquet").read_bytes()
         again = network.run_app(settings)
         assert ended(network, again) == "finished:completed", network.run_log(again)

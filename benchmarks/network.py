@@ -117,7 +117,7 @@ def play(records: int, folder: Path) -> Figures:
             taken[name] = measured("run", "party", folder / name)
         wait(folder / "server" / "result", network, run)
         while not (state := network.run_state(run))["status"].startswith("finished"):
-            time.sleep(0.5)
+            time.sleep(1.0)
         seconds, after = time.monotonic() - start, loopback_bytes()
         server_mib = peak.stop()
         if state["status"] != "finished:completed":

@@ -22,16 +22,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Path("/proc/self").exists
 LONG = 300.0
 
 
-def until(what: Callable[[], object], why: Callable[[], str]) -> None:
+def until(what: Callable[[], object], why: Callable[[], str], pause: float = 0.3) -> None:
     end = time.monotonic() + LONG
     while not what():
         assert time.monotonic() < end, why()
-        time.sleep(0.3)
+        time.sleep(pause)
 
 
 def ended(network: Loopback, run: str) -> str:
     """The state in which a run ended."""
-    until(lambda: network.run_state(run)["status"].startswith("finished"), lambda: network.run_log(run))
+    # To ask is to start a process, which would take the cores from those that are asked about.
+    until(lambda: network.run_state(run)["status"].startswith("finished"), lambda: network.run_log(run), 3.0)
     return str(network.run_state(run)["status"])
 
 

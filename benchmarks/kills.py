@@ -3,10 +3,11 @@
     python benchmarks/kills.py [--kills N] [--full N] [--quick] [--json FILE]
 
 Every turn of a role is a process of its own, forked from this one, which has no threads. A role's life is counted in steps on
-disk: every file opened, renamed, linked, removed or synced, every folder made, every lock taken, over all its turns. The role is
-killed before step k, for half of the k with what it was about to rename cut in the middle; then all go on until the run is over.
-Whatever was ever visible to others, by name and digest, is put down outside of the run. A kill is survived if the run ends, no
-name ever had two contents, each message that was out is the one on record, and no draft is left.
+disk: every file opened to be written, renamed, linked, removed or synced, every folder made or removed, every lock taken, over
+all its turns; what only reads leaves nothing behind. The role is killed before step k, for half of the k with what it was about
+to rename cut in the middle; then all go on until the run is over. Whatever was ever visible to others, by name and digest, is
+put down outside of the run. A kill is survived if the run ends, no name ever had two contents, each message that was out is the
+one on record, and no draft is left.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 from vertimrf.server.server import Server  # noqa: F401
 
-__all__ = ["VICTIMS", "Outcome", "kill_matrix", "verdicts"]
+__all__ = ["VICTIMS", "Outcome", "kill_matrix", "looked_up", "verdicts"]
 
 NAMES = ("hospital", "insurer")
 SERVER = "server"
@@ -196,19 +197,22 @@ SCHEMA = Schema.of(
 )
 
 
-def price_once() -> None:
-    """All runs of a kind have the same events: their price is computed once, before the forks, and not in every process."""
-    compute = accountant.epsilon
+def looked_up(compute: Callable[[Sequence[Any], float], Any]) -> Callable[[Sequence[Any], float], Any]:
+    """The accountant's function, computed once for the same events."""
     known: dict[Any, Any] = {}
 
-    def looked_up(events: Sequence[Any], delta: float) -> Any:
+    def look_up(events: Sequence[Any], delta: float) -> Any:
         asked = tuple(events), delta
         if asked not in known:
             known[asked] = compute(events, delta)
         return known[asked]
 
-    accountant.epsilon = looked_up
-    plans.composed_epsilon = looked_up
+    return look_up
+
+
+def price_once() -> None:
+    """All runs of a kind have the same events: their price is computed once, before the forks, and not in every process."""
+    accountant.epsilon = plans.composed_epsilon = looked_up(accountant.epsilon)
 
 
 def rehearsal(folder: Path, rounds: int) -> None:
@@ -333,14 +337,14 @@ class Play:
         seen, life = (os.open(run / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for name in ("seen", "steps"))
         inside = struck = False
 
-        def step(event: str, paths: Sequence[str], writes: bool) -> None:
+        def step(event: str, paths: Sequence[str], fills: bool) -> None:
             nonlocal inside, struck
             if inside:
                 return
             inside = True
             try:
                 mine = whose == role and any(path.startswith(counted) for path in paths)
-                if mine and (self.fault == KILL or writes):
+                if mine and (self.fault == KILL or fills):
                     steps, before = struct.unpack("qq", self.count[:16])
                     # A disk that is full stays so until the turn ends.
                     if struck or (steps == self.point and not before):
@@ -359,13 +363,14 @@ class Play:
             if event not in STEPS:
                 return
             # What takes no room works on a full disk too.
-            writes = event in ("os.rename", "os.link", "os.mkdir")
+            fills = event in ("os.rename", "os.link", "os.mkdir")
             if event == "open":
                 path, mode, flags = arguments
-                writing = bool((flags or 0) & WRITING) or any(letter in (mode or "") for letter in "wax+")
-                writes = writing and not os.path.exists(named(path))
+                if not ((flags or 0) & WRITING or any(letter in (mode or "") for letter in "wax+")):
+                    return
+                fills = not os.path.exists(named(path))
             given = arguments[:2] if event in ("os.rename", "os.link") else arguments[:1]
-            step(event, [named(path) for path in given], writes)
+            step(event, [named(path) for path in given], fills)
 
         sync = os.fsync
 

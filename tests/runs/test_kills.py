@@ -73,7 +73,7 @@ def check(outcomes):
 
 
 def test_kills_at_some_points():
-    check(kill_matrix(8, rounds=(1,), timeout=600))
+    check(kill_matrix(4, rounds=(1,), timeout=600))
 
 
 @pytest.mark.slow

@@ -221,6 +221,23 @@ def test_steps_end_where_they_gain_little() -> None:
     assert fit((3, 4), measurements, 1e4, min_improvement=0.1).loss == pytest.approx(losses[last], rel=1e-6)
 
 
+def test_steps_go_on_where_few_of_many_cells_hold_anything() -> None:
+    """The mean residual then falls by little, but not by following the noise: the error of the pair falls as well."""
+    rng = np.random.default_rng(12)
+    size, total, sigma = 120, 1e5, 20.0
+    table = np.zeros((size, size))
+    table[rng.permutation(size), np.arange(size)] = rng.dirichlet(np.ones(size)) * total
+    margins = [measurement((a,), table.sum(axis=1 - a), 10.0) for a in (0, 1)]
+    measurements = [*margins, measurement((0, 1), table + rng.normal(0, sigma, table.shape), sigma)]
+
+    def error(**options: float) -> float:
+        return float(np.abs(fit((size, size), measurements, total, **options).marginal((0, 1)) - table).sum() / (2 * total))
+
+    by_steps = [error(min_improvement=0.0, steps=steps) for steps in (8, 16, 32)]
+    assert error() <= min(by_steps)
+    assert error(min_improvement=0.02) > 1.5 * min(by_steps)
+
+
 def test_one_way_measurements_give_independent_attributes() -> None:
     first, second = np.array([30.0, 50, 20]), np.array([90.0, 10])
     model = fit((3, 2), [measurement((0,), first, 0.1), measurement((1,), second, 0.1)], 100.0)

@@ -23,6 +23,7 @@ from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
 from .tables.impossible import breaking
 from .tables.table import check_columns, encode_columns, encode_table, some
+from .utility import utility
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
 
@@ -170,6 +171,7 @@ def evaluate(
     party: str | None = None,
     csv: CsvFormat = COMMAS,
     population: str = INNER,
+    label: str | None = None,
 ) -> dict[str, Any]:
     """Compare a synthetic table with the real ones, where one machine may see all of them, or with one party's.
 
@@ -184,6 +186,7 @@ def evaluate(
         csv: how the real tables are written, if they are CSV files.
         population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
             has, and what another does not have of them is missing.
+        label: an attribute that trees are to tell from the others, trained on synthetic records and tried on real ones.
 
     Returns:
         - ``"tvd"``: ``{"3": mean, ...}``; to judge it by, ``"tvd_resampled"`` is that of as many records drawn from the real
@@ -192,6 +195,7 @@ def evaluate(
         - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
         - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
         - ``"impossible"``, where the schema has any: how many records, real and synthetic, have each impossible combination.
+        - ``"utility"``, with a label: see :func:`vertimrf.utility.utility`.
         - ``"records"``: ``{"real": n, "synthetic": m}``, and where they differ ``"tables"``, of each real table.
         - ``"marginals"`` and ``"seed"`` as given.
         - ``"standing"``: these are exact statistics of the real tables: not private. ``"synthetic_standing"`` is what the
@@ -199,7 +203,7 @@ def evaluate(
 
     Raises:
         TableError, SchemaError: tables that cannot be read or do not fit the schema.
-        PlanError: a way for which there are no marginals.
+        PlanError: a way for which there are no marginals; a label, and no scikit-learn.
     """
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
@@ -229,6 +233,7 @@ def evaluate(
     names, sizes = [schema.names[i] for i in varying], [schema.sizes[i] for i in varying]
     owners = [schema.party_of(i) for i in varying]
     truth, made = np.ascontiguousarray(truth[varying]), np.ascontiguousarray(made[varying])
+    useful = {} if label is None else {"utility": utility(truth, made, [schema.attributes[i] for i in varying], label, seed)}
     if ways is None:
         ways = usual_ways(len(varying))
     rng = np.random.default_rng(seed)
@@ -246,6 +251,7 @@ def evaluate(
         "pairs": farthest_pairs(truth, made, sizes, names),
         "numbers": compare_numbers(numbers, synthetic_numbers),
         "correlations": compare_correlations(numbers, synthetic_numbers),
+        **useful,
         "records": {"real": truth.shape[1], "synthetic": made.shape[1]} | differing,
         "marginals": marginals,
         "seed": seed,

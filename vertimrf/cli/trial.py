@@ -159,6 +159,7 @@ def synthesize(
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
 @click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
 @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all real tables have, or any.")
+@click.option("--utility", "label", metavar="LABEL", help="A column that trees trained on synthetic rows tell of real ones.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
 @reads_tables
@@ -173,6 +174,7 @@ def evaluate(
     seed: int,
     party: str | None,
     population: str,
+    label: str | None,
     json_file: str | None,
     more: Sequence[str],
 ) -> None:
@@ -196,6 +198,7 @@ def evaluate(
         party=party,
         csv=csv,
         population=population,
+        label=label,
     )
     write_json(json_file, outcome)
     if json_file != "-":
@@ -232,6 +235,8 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
         click.echo("Means (off by, in standard deviations) and standard deviations (synthetic / real):")
         for name, (shift, ratio) in off.items():
             click.echo(f"  {name}: {shift / outcome['numbers'][name]['real']['deviation']:+.3f}, {ratio:.3f}")
+    if "utility" in outcome:
+        _print_utility(outcome["utility"])
     if outcome["correlations"]:
         worst = outcome["correlations"][0]
         mean = sum(abs(pair["synthetic"] - pair["real"]) for pair in outcome["correlations"]) / len(outcome["correlations"])
@@ -239,3 +244,13 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
             f"Correlations are off by {mean:.3f} on average, most that of {' and '.join(worst['columns'])}: "
             f"{worst['synthetic']:.2f} for {worst['real']:.2f}"
         )
+
+
+def _print_utility(found: dict[str, Any]) -> None:
+    made, real = found["synthetic"], found["real"]
+    click.echo(
+        f"Trees trained on {found['trained']:,} synthetic records tell {found['label']} of {found['tried']:,} real ones with an "
+        f"AUC of {made['auc']:.3f} and an accuracy of {made['accuracy']:.3f}; on as many real records, {real['auc']:.3f} and "
+        f"{real['accuracy']:.3f}. Its most frequent value has {found['majority']:.3f}."
+    )
+    click.echo(f"Trees tell synthetic records from real ones with an AUC of {found['propensity']:.3f}; 0.5 is chance.")

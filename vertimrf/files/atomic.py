@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import VertiMRFError
+from .canonical import parse_json
 
 __all__ = ["MOST_JSON", "MOST_KEY", "read_bytes", "read_json", "replacing", "write_bytes", "write_text"]
 
@@ -88,8 +88,8 @@ def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError
         VertiMRFError: of the kind given: the file cannot be read, is larger than ``most`` bytes, or is not JSON.
     """
     try:
-        return json.loads(read_bytes(path, what, error, most))
+        return parse_json(read_bytes(path, what, error, most))
     except VertiMRFError:
         raise
-    except (ValueError, RecursionError):
+    except ValueError:
         raise error(f"{path} is not a {what}: it is not valid JSON.") from None

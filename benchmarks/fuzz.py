@@ -51,6 +51,9 @@ STARTS = 240.0
 # Bytes that a case may take beyond twice what its file states; what Python makes of a byte of JSON is 20 or more.
 SPARE_BYTES = 48 << 20
 BYTES_PER_BYTE = 30
+# What composing events takes besides, whatever they are: the accountant's grids have a largest size.
+GRIDS = 600 << 20
+WITH_EVENTS = ("plan", "model", "ledger", "inspect", "schema", "schema json", "open schema", "domain record")
 # What a worker may take at all: beyond it, an allocation fails.
 MOST_BYTES = 6 << 30
 LONGEST_SENTENCE = 1500
@@ -293,7 +296,8 @@ def _case(
     size = max(_status("VmHWM") - held, 0)
     if seconds > SECONDS:
         wrong.append(("slow", f"{seconds:.2f} s in {outcome}"))
-    if size > SPARE_BYTES + 2 * use.stated + BYTES_PER_BYTE * len(data):
+    spare = SPARE_BYTES + (GRIDS if kind.name in WITH_EVENTS else 0)
+    if size > spare + 2 * use.stated + BYTES_PER_BYTE * len(data):
         wrong.append(("memory", f"{size / 1e6:.0f} MB where {use.stated / 1e6:.1f} MB are stated, in {outcome}"))
     path.unlink(missing_ok=True)
     out = []

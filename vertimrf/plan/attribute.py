@@ -335,8 +335,8 @@ class Attribute:
 
 
 def is_text(value: str) -> bool:
-    """Whether files can hold it and be named after it: no halves of characters, which JSON can escape, and no zeros."""
-    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    """Whether files can hold it: no halves of characters, which JSON can escape."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:

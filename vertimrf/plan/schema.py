@@ -77,7 +77,7 @@ class Schema:
         for party, held in self.parties:
             if not isinstance(party, str) or not party:
                 raise SchemaError(f"A party's name is {party!r}; give every party a non-empty text name.")
-            if not is_text(party):
+            if not is_text(party) or "\0" in party:
                 raise SchemaError(f"A party's name is {party!r}, which is no text; correct it.")
             if "/" in party or "\\" in party or party in (".", ".."):
                 raise SchemaError(f"A party's name is {party!r}; files are named after parties, so leave slashes out.")

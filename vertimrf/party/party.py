@@ -27,6 +27,7 @@ from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePl
 from ..tables.arrow import Source
 from ..tables.impossible import check_possible
 from ..tables.table import Table, encode_table
+from .check import check_memory
 from .local_model import release_local_model
 from .persons import limited
 from .releases import Release, Releases, table_digest
@@ -49,7 +50,7 @@ class Party:
         options: threads and progress.
 
     Raises:
-        PlanError: the plan has no party of that name.
+        PlanError: the plan has no party of that name, or asks it for tables that this machine's memory does not hold.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Party:
             raise PlanError(f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}.")
         self._plan = plan
         self._index = plan.party_names.index(name)
+        check_memory(plan, self._index)
         self._attributes = plan.schema.party_attributes(name)
         self._varying = plan.schema.varying(name)
         self._secret = secret

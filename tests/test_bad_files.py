@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from builders import dealt, schema_of
 
-from vertimrf.errors import MessageError, ModelError, PlanError, SchemaError, TableError, VertiMRFError
+from vertimrf.errors import MessageError, ModelError, PlanError, PrivacyError, SchemaError, TableError, VertiMRFError
 from vertimrf.files import container
 from vertimrf.files.atomic import read_json
 from vertimrf.files.canonical import MOST_DEPTH, parse_json
@@ -31,12 +31,15 @@ from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import MOST_ATTRIBUTES, Schema
-from vertimrf.privacy.events import GaussianEvent
+from vertimrf.privacy import accountant
+from vertimrf.privacy.accountant import cumulative, epsilon
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import read_arrow
+from vertimrf.tables.ids import shown
 
 
 @pytest.fixture(scope="module")
@@ -296,3 +299,47 @@ def test_an_arrow_file_whose_offsets_lead_elsewhere_is_refused(tmp_path):
         file.write_table(table)
     with pytest.raises(TableError, match="cannot be read as a table"):
         read_arrow(tmp_path / "bad.arrow")
+
+
+def test_a_cell_that_python_has_no_form_for_is_shown_all_the_same():
+    """A date in the year 3,858,000, in a message that says where it stands."""
+    assert "3858" in shown(pa.array([1_409_299_459], pa.int32()).cast(pa.date32())[0])
+
+
+# Prices of hostile events: found in plans and ledgers before anything else is looked at.
+
+
+@pytest.mark.parametrize("event", [
+    lambda: CountSketchEvent(10_000, 1e6, 1 << 15, 10**9), lambda: CountSketchEvent(100, 1e6, 1 << 15, 1000, 64),
+    lambda: SketchEvent(1000, 0, 40, 1000, attributes_per_key=10_000), lambda: SketchEvent(1000, 0, 65_536, 1000),
+    lambda: GRREvent(1.0, (3,) * 20_000), lambda: epsilon([CountSketchEvent(2, 1e3, 1 << 10, 10**6, 64)], 1e-6),
+])  # fmt: skip
+def test_events_that_nobody_can_price_in_reasonable_memory_are_refused(event):
+    with pytest.raises(PrivacyError):
+        event()
+
+
+def test_events_far_beyond_any_protection_are_told_by_renyi_divergences():
+    """Once minutes, gigabytes or an overflow."""
+    for events in ([CountSketchEvent(1, 4.0, 2, 10**9)], [GaussianEvent(1e-6)], [GaussianEvent(3.0), GaussianEvent(1e-6)]):
+        assert epsilon(events, 1e-6).method == "renyi"
+        assert epsilon(events, 1e-6).epsilon > 1e6
+        assert cumulative(events, 1e-6)[-1] == epsilon(events, 1e-6)
+
+
+def test_an_event_that_adds_nothing_does_not_set_the_grid():
+    """A noise of 1e18 beside one of 3 once asked for the finest grid there is."""
+    alone, both = (epsilon([GaussianEvent(3.0), *more], 1e-6).epsilon for more in ([], [GaussianEvent(1e18)]))
+    assert alone <= both * (1 + 1e-9)
+    assert both <= alone * (1 + 1e-4)
+    composed = accountant._composed([GaussianEvent(3.0), GaussianEvent(1e18)])
+    assert composed[0][-1].length < 100_000
+
+
+@pytest.mark.parametrize("path", [("count_sigma",), ("local", 0, "unit_sigma"), ("local", 0, "score_sigma")])
+def test_noise_that_the_sampler_takes_for_ever_to_draw_is_refused(plan, path):
+    for value in (1e30, 1e300):
+        with pytest.raises(PlanError, match="noise"):
+            Plan.from_json(edited(plan, *path, value=value))
+    with pytest.raises(PlanError, match="noise above 0"):
+        Plan.from_json(edited(plan, "count_sigma", value=float("nan")))

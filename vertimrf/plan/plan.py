@@ -47,6 +47,8 @@ SCORE_GRID = 16
 SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 # Below this noise a unit's would no longer add up as a Gaussian's does (see LocalPlan).
 LEAST_UNIT_SIGMA = 4.0
+# Noise beyond it is for no table, and the exact sampler takes for ever.
+MOST_SIGMA = 1e13
 # Targets that can be planned for.
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
 # From here on people are told that an epsilon is hardly any protection.
@@ -101,10 +103,10 @@ class LocalPlan:
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
         whole = (self.units, self.largest_clique)
-        if not all(math.isfinite(scale) and scale >= 0 for scale in scales) or (
+        if not all(0 <= scale <= MOST_SIGMA for scale in scales) or (
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
-            raise PlanError(f"A local model's noise must be finite and above 0, not {scales}.")
+            raise PlanError(f"A local model's noise must be finite and above 0, and at most {MOST_SIGMA:g}, not {scales}.")
         if not isinstance(self.free, bool):
             raise PlanError(f"Whether a local model is free is true or false, not {self.free!r}.")
         if not all(type(number) is int for number in whole) or self.units < 0 or self.largest_clique < 1:
@@ -170,6 +172,8 @@ class Plan:
                 f"A plan needs tau of 2 to {MOST_TAU:,} and 1 to {MOST_RECORDS:,} expected records, not {self.tau} and "
                 f"{self.expected_records}."
             )
+        if not 0 < self.count_sigma <= MOST_SIGMA:
+            raise PlanError(f"A plan's record count needs noise above 0 and up to {MOST_SIGMA:g}, not {self.count_sigma}.")
         if not self.message_bytes >= 1:
             raise PlanError(f"A plan's budget for messages is a number of bytes, not {self.message_bytes}.")
         self._check_persons()

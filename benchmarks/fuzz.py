@@ -2,12 +2,12 @@
 
     python -m benchmarks.fuzz [--count N] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER] [--json FILE]
 
-Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure (``fuzzed/damage.py``) and then read and used as the
-library's commands do (``fuzzed/readers.py``). What must not happen: an error that is none of ``vertimrf/errors.py``, or not one plain
-sentence; a crash; more than a second, beyond what the file states; memory beyond twice what it states.
+Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure (``fuzzed/damage.py``), then read and used as the
+library's commands do (``fuzzed/readers.py``). What must not happen: an error that is none of ``vertimrf/errors.py``, or not one
+plain sentence; a crash; more than a second, beyond what the file states; memory beyond twice what it states.
 
-Every case follows from seed, kind and number, but for keys, seals and noise, which are the system's: so the bytes of what went wrong
-are kept, beside the name of the sound file that they were.
+Every case follows from seed, kind and number, but for keys, seals and noise, which are the system's: so the bytes of what went
+wrong are kept, with the name of the sound file that they were.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ SECONDS = 1.0
 HANGS = 30.0
 # What a process may take to load libraries and compile kernels, besides.
 STARTS = 240.0
-# Bytes that a case may take beyond twice what its file states, or what a sound one takes; what Python makes of a byte of JSON is 20 or more.
+# Bytes that a case may take beyond twice what its file states, or what a sound one takes; what Python makes of a byte of JSON is
+# 20 or more.
 SPARE_BYTES = 48 << 20
 BYTES_PER_BYTE = 30
 # What composing events takes besides, whatever they are: the accountant's grids have a largest size.
@@ -311,7 +312,8 @@ def _case(
         last = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in last if "vertimrf/" in frame.filename] or last
         at = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
-        wrong.append(("memory" if isinstance(error, MemoryError) else "untyped", f"{at} {type(error).__name__}: {str(error)[:200]}"))
+        what = "memory" if isinstance(error, MemoryError) else "untyped"
+        wrong.append((what, f"{at} {type(error).__name__}: {str(error)[:200]}"))
     seconds = min(time.perf_counter() - clock, time.process_time() - work) - 2 * use.seconds
     size = max(_status("VmHWM") - held, 0)
     if seconds > SECONDS:
@@ -359,10 +361,8 @@ def table(counts: Counts) -> Iterator[str]:
     for kind in sorted({kind for kind, _ in counts.outcomes}):
         own = {outcome: n for (name, outcome), n in counts.outcomes.items() if name == kind}
         listed = ", ".join(f"{outcome} {n:,}" for outcome, n in sorted(own.items(), key=lambda item: -item[1]))
-        yield (
-            f"{kind:<15}{sum(own.values()):>8,}  at most {counts.seconds.get(kind, 0):5.2f} s {counts.bytes.get(kind, 0) / 1e6:5.0f} MB"
-            f"  {listed}"
-        )
+        most = f"at most {counts.seconds.get(kind, 0):5.2f} s {counts.bytes.get(kind, 0) / 1e6:5.0f} MB"
+        yield f"{kind:<15}{sum(own.values()):>8,}  {most}  {listed}"
 
 
 def verdicts(counts: Counts) -> list[Verdict]:
@@ -397,7 +397,8 @@ def main() -> None:
     print(*table(counts), sep="\n")
     alike: dict[tuple[str, str], list[Wrong]] = {}
     for wrong in counts.wrong:
-        alike.setdefault((wrong.what, wrong.kind + wrong.words.split(":")[0] if wrong.what != "untyped" else wrong.words), []).append(wrong)
+        same = wrong.words if wrong.what == "untyped" else wrong.kind
+        alike.setdefault((wrong.what, same), []).append(wrong)
     for (what, _), found in sorted(alike.items(), key=lambda item: -len(item[1])):
         first = found[0]
         print(f"{what} × {len(found)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}")

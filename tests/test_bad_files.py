@@ -25,6 +25,7 @@ from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
 from vertimrf.party.check import check_memory
 from vertimrf.party.party import Party
+from vertimrf.party.releases import Release, Releases
 from vertimrf.party.secret import Secret
 from vertimrf.plan.impossible import contradiction, never
 from vertimrf.plan.open_schema import OpenSchema
@@ -83,7 +84,9 @@ def test_a_sentence_is_one_line_that_a_terminal_shows_however_long_what_it_quote
     assert str(VertiMRFError("Plain: é, – and 名.")) == "Plain: é, – and 名."
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000 + "]" * 100_000, '{"a":' * 500 + "1" + "}" * 500, '"\\ud800"', '{"\\uDFFF": 1}', "9" * 5000])
+@pytest.mark.parametrize("text", [
+    "[" * 100_000 + "]" * 100_000, '{"a":' * 500 + "1" + "}" * 500, '"\\ud800"', '{"\\uDFFF": 1}', "9" * 5000,
+])  # fmt: skip
 def test_json_that_nests_without_end_or_holds_half_a_character_is_none(tmp_path, text):
     with pytest.raises(ValueError):
         parse_json(text)
@@ -122,13 +125,23 @@ def test_a_schema_file_that_nests_without_end_is_refused(tmp_path, name, text):
     {"edges": [0, 10**400]}, {"bounds": [0, 10**400], "bins": 3}, {"values": [1, 10**400]}, {"values": [1.5, 10**400]},
     {"values": [1, 2**63]}, {"values": [1], "other": 2**70}, {"values": ["a", "\ud800"]}, {"values": list(range(70_000))},
     {"values": [*range(70_000), 0]}, {"edges": [0, 1e300], "resolution": 1e-300}, {"edges": [0, 1e30], "integral": True},
-    {"edges": [0, 1e300], "calendar": "date"}, {"edges": [0, 3e11], "calendar": "timestamp"}, {"edges": [-1e9, 0], "calendar": "date"},
+    {"edges": [0, 1e300], "calendar": "date"}, {"edges": [0, 3e11], "calendar": "timestamp"},
+    {"edges": [-1e9, 0], "calendar": "date"}, {"edges": [0, 1e10, 5], "calendar": "date"},
+    {"bounds": [float("nan"), 5], "bins": 3, "calendar": "date"}, {"bounds": [0, float("inf")], "bins": "day", "calendar": "date"},
     {"bounds": ["0001-01-01", "0001-03-01"], "bins": "week", "calendar": "date"},
     {"bounds": ["9999-10-01", "9999-12-31"], "bins": "month", "calendar": "date"}, {"codes": 10**400},
 ])  # fmt: skip
 def test_numbers_that_nobody_can_compute_with_make_no_domain(parts):
     with pytest.raises(SchemaError):
         Schema.from_json(attribute(**parts))
+
+
+def test_a_party_whose_name_is_no_number_even_is_refused():
+    """NaN is not itself, and so an attribute was at two parties that were one."""
+    content = attribute(codes=2)
+    content["party"][0]["name"] = float("nan")
+    with pytest.raises(SchemaError, match="non-empty text name"):
+        Schema.from_json(content)
 
 
 def test_names_that_no_file_can_hold_are_refused():
@@ -232,7 +245,8 @@ def test_far_more_records_than_expected_are_not_sampled(plan, messages):
 
 @pytest.mark.parametrize(("sizes", "cliques", "parents"), [
     ([2, 2], [[0, 1]], [0]), ([2, 2], [[0, 1]], [-1, 0]), ([2, 2], [[1, 0]], [-1]), ([2, 2], [[0]], [-1]),
-    ([2, 2], [[0, 1, 2]], [-1]), ([2, 2], [[-1, 0, 1]], [-1]), ([2, 2, 2], [[0, 1], [1, 2]], [-1, -1]), ([2.0, 2], [[0, 1]], [-1]),
+    ([2, 2], [[0, 1, 2]], [-1]), ([2, 2], [[-1, 0, 1]], [-1]), ([2, 2, 2], [[0, 1], [1, 2]], [-1, -1]),
+    ([2.0, 2], [[0, 1]], [-1]),
     ([2, 2], [[0, 1.0]], [-1]), ([0, 2], [[0, 1]], [-1]), ([2, 2], [[0], []], [-1, 0]), ([], [], []),
     ([2, 2, 2, 2], [[0, 1], [1, 2], [0, 3]], [-1, 0, 1]), ([2, 2], [[0, 1]], [True]),
 ])  # fmt: skip
@@ -266,19 +280,22 @@ def changed_model(path: Path, out: Path, change) -> Path:
     return out
 
 
-@pytest.mark.parametrize("change", [
-    lambda header, arrays: header["field"].update(total=float("nan")), lambda header, arrays: header["field"].update(total=-1),
-    lambda header, arrays: header["field"].update(total=1e300), lambda header, arrays: header["field"].update(parents=[-1, 5]),
-    lambda header, arrays: header["field"].update(loss=None), lambda header, arrays: header["field"].update(cliques=[[0, 1], [7, 8]]),
-    lambda header, arrays: header["field"].update(factors=[[0, 1], [2, 1]]),
-    lambda header, arrays: header["field"].update(factors=[[0, 2], [1, 2]]), lambda header, arrays: header["field"].update(factors=[[], []]),
-    lambda header, arrays: header["field"].update(sizes=[2, 3, 10**9]), lambda header, arrays: header["field"].update(sizes=[2.0, 3, 2]),
-    lambda header, arrays: arrays.update(logs0=np.zeros((3, 2))), lambda header, arrays: arrays.update(logs0=np.full((2, 3), np.nan)),
-    lambda header, arrays: arrays.update(logs0=np.full((2, 3), np.inf)), lambda header, arrays: arrays.update(logs0=np.zeros((2, 3), np.int64)),
+@pytest.mark.parametrize("field", [
+    {"total": float("nan")}, {"total": -1}, {"total": 1e300}, {"parents": [-1, 5]}, {"loss": None}, {"cliques": [[0, 1], [7, 8]]},
+    {"factors": [[0, 1], [2, 1]]}, {"factors": [[0, 2], [1, 2]]}, {"factors": [[], []]}, {"sizes": [2, 3, 10**9]},
+    {"sizes": [2.0, 3, 2]},
 ])  # fmt: skip
-def test_a_model_whose_parts_do_not_fit_is_refused_when_it_is_read(model, tmp_path, change):
+def test_a_model_whose_header_does_not_fit_is_refused_when_it_is_read(model, tmp_path, field):
     with pytest.raises(MessageError, match="is malformed"):
-        Model.load(changed_model(model, tmp_path / "bad.model", change))
+        Model.load(changed_model(model, tmp_path / "bad.model", lambda header, arrays: header["field"].update(field)))
+
+
+@pytest.mark.parametrize("logs", [
+    np.zeros((3, 2)), np.full((2, 3), np.nan), np.full((2, 3), np.inf), np.zeros((2, 3), np.int64), np.zeros(6),
+])  # fmt: skip
+def test_a_model_whose_factors_do_not_fit_is_refused_when_it_is_read(model, tmp_path, logs):
+    with pytest.raises(MessageError, match="is malformed"):
+        Model.load(changed_model(model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=logs)))
 
 
 def test_a_model_without_any_probability_says_so(model, tmp_path):
@@ -302,8 +319,19 @@ def test_an_arrow_file_whose_offsets_lead_elsewhere_is_refused(tmp_path):
 
 
 def test_a_cell_that_python_has_no_form_for_is_shown_all_the_same():
-    """A date in the year 3,858,000, in a message that says where it stands."""
-    assert "3858" in shown(pa.array([1_409_299_459], pa.int32()).cast(pa.date32())[0])
+    """A date millions of years from now, in a sentence that says where it stands."""
+    assert "1409299459" in shown(pa.array([1_409_299_459], pa.int32()).cast(pa.date32())[0])
+
+
+def test_a_release_record_with_an_endless_party_is_damaged(tmp_path):
+    release = Release(bytes(32), 0, "message", bytes(32))
+    releases = Releases(tmp_path)
+    assert releases.once(release, lambda: b"sent", lambda shared: "") == b"sent"
+    path = tmp_path / release.name
+    header, arrays = container.unpack(path.read_bytes(), "release record", "record")
+    path.write_bytes(container.pack("release record", header | {"party": float("inf")}, arrays))
+    with pytest.raises(PrivacyError, match="is damaged"):
+        releases.once(release, lambda: b"again", lambda shared: "It costs.")
 
 
 # Prices of hostile events: found in plans and ledgers before anything else is looked at.

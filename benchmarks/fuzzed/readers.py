@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet
 
 from vertimrf.compare import compare
-from vertimrf.errors import MessageError, VertiMRFError
+from vertimrf.errors import MessageError
 from vertimrf.files import sealed
 from vertimrf.files.atomic import MOST_KEY, read_json
 from vertimrf.inspect import describe
 from vertimrf.keys import Offer, PrivateKey, PublicKeys, _file_key, open_sealed, read_base64, seal, to_base64
 from vertimrf.message import Answer, Message, largest_message
 from vertimrf.named_model import Model
-from vertimrf.options import RunOptions
 from vertimrf.party.alignment import best_match, open_sample
 from vertimrf.party.domain_record import DomainRecord
 from vertimrf.party.party import Party
@@ -47,7 +47,6 @@ from .damage import (
     damaged_head,
     damaged_json,
     damaged_toml,
-    damaged_tree,
     hostile,
     picked,
     written,
@@ -205,7 +204,8 @@ def damaged_csv(rng: Rng, data: bytes) -> bytes:
         at = int(rng.integers(len(row)))
         match int(rng.integers(7)):
             case 0 | 1 | 2:
-                row[at] = written(hostile(rng)) if rng.random() < 0.7 else picked(rng, [b"", b'"', b"\xff\xfe", b"1e309", b"-0", b"NaN"])
+                odd = [b"", b'"', b"\xff\xfe", b"1e309", b"-0", b"NaN"]
+                row[at] = written(hostile(rng)) if rng.random() < 0.7 else picked(rng, odd)
             case 3:
                 del row[at:]
                 row.append(b"")
@@ -220,8 +220,6 @@ def damaged_csv(rng: Rng, data: bytes) -> bytes:
 
 def restated(rng: Rng, path: Path) -> bytes:
     """A Parquet or Arrow table with other metadata."""
-    import pyarrow as pa
-
     if path.suffix == ".parquet":
         table = pa.parquet.read_table(path)
     else:
@@ -378,7 +376,7 @@ def read_envelopes(path: Path, name: str, use: Use) -> Secret:
     """Envelopes as a party opens its own."""
     content = read_json(path, "file of envelopes", MessageError, MOST_KEY)
     plan = use.seeds.plans[name.split(".")[0]]
-    sender, secret = open_envelope(content, plan.digest(), plan.sealing_keys(), use.seeds.keys["registry"])
+    _, secret = open_envelope(content, plan.digest(), plan.sealing_keys(), use.seeds.keys["registry"])
     return secret
 
 
@@ -522,8 +520,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("report", 0.01, ("report.json",), as_json("ledger.json"), read_anything),
     Kind(
         "inspect", 0.03,
-        (*PLAN_FILES, "follow-up.json", "count.model", "count-hospital.message", "hospital.offer", "hospital.key", "ledger.json",
-         "parties.secret", "report.json", "schema.toml", "schema.json", "count.envelopes.json", "hospital.parquet", "hospital.csv",
+        (*PLAN_FILES, "follow-up.json", "count.model", "count-hospital.message", "hospital.offer", "hospital.key",
+         "ledger.json", "parties.secret", "report.json", "schema.toml", "schema.json", "count.envelopes.json",
+         "hospital.parquet", "hospital.csv",
          RELEASE),
         as_anything, read_anything,
     ),

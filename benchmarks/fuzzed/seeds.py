@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import tomli_w
 
-from vertimrf.keys import KeyRing, Offer, PrivateKey
+from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Answer, Message
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
@@ -34,6 +33,7 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
+from vertimrf.privacy.standing import Standing
 from vertimrf.server.rows import decode
 from vertimrf.server.server import FirstRound, Server
 from vertimrf.tables.arrow import STANDING_FILE, write_table
@@ -112,7 +112,8 @@ def schema() -> Schema:
     return Schema.of(
         {
             "hospital": [
-                ward, Attribute.numeric("age", [0, 15, 40, 65, 120], integral=True), Attribute.categorical("smoker", [True, False])
+                ward, Attribute.numeric("age", [0, 15, 40, 65, 120], integral=True),
+                Attribute.categorical("smoker", [True, False]),
             ],
             "insurer": [
                 Attribute.integer("tariff", 4), Attribute.numeric("cost", [0, 1.5, 10], resolution=0.5, clamp=True),
@@ -160,7 +161,9 @@ def plans(keys: KeyRing) -> dict[str, Plan]:
         "count": make_plan(whole, nonce="count", keys=256, **common),
         "pairs": make_plan(plain_schema(), nonce="pairs", keys=400, rounds=2, **common),
         "grr": make_plan(plain_schema(), nonce="grr", encoder="grr", **common),
-        "published": make_plan(plain_schema(), nonce="published", encoder="published", keys=64, claim_as_published=True, **common),
+        "published": make_plan(
+            plain_schema(), nonce="published", encoder="published", keys=64, claim_as_published=True, **common
+        ),
         "persons": make_plan(
             replace(plain_schema(), spent=(spent,)), nonce="persons", keys=256, records_per_person=2,
             prior=[LedgerEntry(GeometricEvent(300.0, 2), "coordinator", "record count", "two-sided geometric")],
@@ -195,11 +198,9 @@ def build(folder: Path) -> Seeds:
 
 
 def _tables(folder: Path, table: pa.Table) -> None:
-    for party, held in {**dict(schema().parties), "insurer": (*dict(schema().parties)["insurer"], *plain_schema().names)}.items():
-        own = table.select(["id", "person", *held, *(n for n in plain_schema().names if n not in held)])
+    for party, held in schema().parties:
+        own = table.select(["id", "person", *held, *plain_schema().names])
         for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"):
-            from vertimrf.privacy.standing import Standing
-
             write_table(own, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
     assert (folder / f"hospital.csv{STANDING_FILE}").exists()
 
@@ -207,8 +208,7 @@ def _tables(folder: Path, table: pa.Table) -> None:
 def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret) -> None:
     received = []
     for number, party in enumerate(NAMES):
-        held = table
-        records = encode_table(held, "id", plan.schema.part(party), ignore_extra=True, person="person")
+        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person")
         message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
         message.save(folder / f"{name}-{party}.message", plan, keys.parties[party])
         received.append(message)
@@ -279,13 +279,3 @@ def _schemas(folder: Path, table: pa.Table) -> None:
     )
     DomainRecord.beside(folder / "open.toml").keep(found)
     close(part, found).save(folder / "found.json")
-
-
-def gunzipped(data: bytes) -> bytes:
-    """A gzip file's contents."""
-    return gzip.decompress(data)
-
-
-def by_name(mapping: Mapping[str, bytes]) -> list[str]:
-    """Names in order."""
-    return sorted(mapping)

@@ -1,4 +1,4 @@
-"""Bad files of every kind: what reads them says so in one sentence, or has something valid; and the fuzzer would notice if not."""
+"""Bad files of every kind: whoever reads them says so in one sentence, or has something valid; if not, the fuzzer notices."""
 
 from __future__ import annotations
 

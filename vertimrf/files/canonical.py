@@ -18,7 +18,7 @@ BITS = 5 * GROUP * GROUPS
 # How people write what the alphabet lacks, and what stands between groups.
 READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": "", "\u2010": "", "\u2011": "", "\u2013": ""})
 
-# Objects and lists within each other: files of this library have a tenth of it, and who walks through one may call itself as often.
+# Objects and lists within each other: files of this library have a tenth of it.
 MOST_DEPTH = 64
 
 

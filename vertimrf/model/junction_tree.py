@@ -102,7 +102,7 @@ def checked_tree(sizes: Sequence[int], cliques: Sequence[Sequence[int]], parents
             raise ModelError(f"A model's clique is different attributes in order among 0 .. {len(sizes) - 1}.")
         tops.update(set(clique) - set(() if parent < 0 else cliques[parent]))
     if len(tops) < len(sizes) or max(tops.values()) > 1:
-        raise ModelError("A model's cliques are no junction tree: every attribute is in one of them, or in several that are joined.")
+        raise ModelError("A model's cliques are no junction tree: every attribute is in one, or in several that are joined.")
     return JunctionTree(tuple(sizes), tuple(map(tuple, cliques)), tuple(parents))
 
 

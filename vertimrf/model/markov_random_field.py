@@ -209,16 +209,18 @@ class MarkovRandomField:
         """
         tree = checked_tree(header["sizes"], header["cliques"], header["parents"])
         if tree.largest > MAX_CELLS or tree.cells > MOST_CELLS:
-            raise ModelError(f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any that is made.")
+            raise ModelError(f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any has.")
         total, loss = float(header["total"]), float(header["loss"])
         if not (0 < total < MOST_RECORDS and math.isfinite(loss)):
             raise ModelError(f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers.")
         factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
         for f in factors:
             shape = tuple(tree.sizes[a] for a in f.attributes)
-            fits = f.attributes and list(f.attributes) == sorted(set(f.attributes)) and tree.covering(f.attributes) >= 0
-            if not fits or f.logs.shape != shape or f.logs.dtype != np.float64 or not (f.logs < MOST_LOG).all():
-                raise ModelError("A factor of the model does not fit its cliques, or holds what is no logarithm of a probability.")
+            in_order = list(f.attributes) == sorted(set(f.attributes))
+            fits = bool(f.attributes) and in_order and tree.covering(f.attributes) >= 0
+            fits = fits and f.logs.shape == shape and f.logs.dtype == np.float64 and bool((f.logs < MOST_LOG).all())
+            if not fits:
+                raise ModelError("A factor of the model does not fit its cliques, or holds what is no logarithm.")
         return cls(tree, total, factors, loss)
 
     def restricted(self, codes: Mapping[int, npt.ArrayLike]) -> MarkovRandomField:

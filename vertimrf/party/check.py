@@ -158,8 +158,8 @@ def check_memory(plan: Plan, party: int) -> None:
     held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if (needed := least_memory(plan, party)) > held:
         raise PlanError(
-            f"The plan asks {plan.party_names[party]} for tables of {needed / 1e9:,.1f} GB, and this machine has {held / 1e9:,.1f} GB "
-            "of memory: have it planned with fewer keys, wider bins or a smaller message."
+            f"The plan asks {plan.party_names[party]} for tables of {needed / 1e9:,.1f} GB, and this machine has "
+            f"{held / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
         )
 
 

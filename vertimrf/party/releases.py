@@ -155,7 +155,7 @@ class Releases:
             )
         except OSError as error:
             raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {remedy()}") from None
-        except (MessageError, KeyError, TypeError, ValueError):
+        except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact, found = False, release
         if not intact or found.name != release.name:
             raise PrivacyError(

@@ -156,11 +156,13 @@ class Attribute:
             )
         if self.calendar is not None:
             try:
-                _ = self.edge_text(0), self.edge_text(len(edges) - 1)
+                _ = [to_text(self.calendar, edge, self.timezone) for edge in (min(edges), max(edges))]
             except (OverflowError, ValueError, OSError):
                 raise SchemaError(f"{where}: edges must lie in the years 1 to 9999.") from None
         if self.step and max(map(abs, edges)) / self.step >= MOST_STEPS:
-            raise SchemaError(f"{where}: edges lie more than {MOST_STEPS:g} steps of {self.step:g} from 0; use a coarser resolution.")
+            raise SchemaError(
+                f"{where}: edges lie more than {MOST_STEPS:g} steps of {self.step:g} from 0; use a coarser resolution."
+            )
         for i, (low, high) in enumerate(itertools.pairwise(edges)):
             if low >= high:
                 raise SchemaError(
@@ -381,6 +383,9 @@ def _instants(name: str, calendar: Calendar, values: Iterable[Any], timezone: st
     if timezone is not None:
         _check_zone(name, timezone)
     try:
-        return tuple(float(v) if type(v) in (int, float) else to_number(calendar, v, timezone) for v in values)
+        numbers = tuple(float(v) if type(v) in (int, float) else to_number(calendar, v, timezone) for v in values)
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("one is no finite number")
+        return numbers
     except (ValueError, TypeError, AttributeError, OSError, OverflowError) as error:
         raise SchemaError(f"Attribute {name!r}: edges and bounds must be of the calendar {calendar!r} ({error}).") from None

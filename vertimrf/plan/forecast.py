@@ -111,6 +111,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     parties, local_model = [], 0.0
     packed = [float(plan.message_size(party)) for party in range(len(plan.local))]
     held = [_numbers(plan, party) for party in range(len(plan.local))]
+    wide = _wide(plan)
     for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(name)]
         measured = measured_cells(sizes, local, records)
@@ -124,7 +125,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
         # Codes of attributes and groups, two bytes each; digests, as they are and by value.
         columns = len(sizes) + len(plan.schedule.of_party(party))
         work += sum(SECONDS_PER_SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values())
-        memory = PROCESS_BYTES + records * (2 * columns + 32) + max(_wide(plan) * held[party], held[party] + COPIES * packed[party])
+        memory = PROCESS_BYTES + records * (2 * columns + 32) + max(wide * held[party], held[party] + COPIES * packed[party])
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
     cells = model_cells(varying, plan.tau)

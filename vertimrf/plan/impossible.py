@@ -21,8 +21,8 @@ __all__ = ["Combination", "Condition", "Impossible", "contradiction", "never"]
 
 # What says "no value" among values, unless the attribute has a value of that name; null of JSON, by itself, always does.
 MISSING = "missing"
-# Choices that are looked at to find whether combinations leave anything possible: a second, or so. There are combinations for which
-# nobody knows how to find that soon (they can say whatever a Boolean formula says).
+# Choices that are looked at to find whether combinations leave anything possible: a second, or so. There are combinations for
+# which nobody knows how to find that soon (they can say whatever a Boolean formula says).
 MOST_CHOICES = 4_000_000
 LOWEST, HIGHEST = ("from", "above"), ("below", "to")
 
@@ -294,8 +294,8 @@ def contradiction(
 
 
 def never(combinations: Sequence[Combination], sizes: Sequence[int]) -> list[tuple[int, tuple[int, ...]]]:
-    """Attributes with the codes that no record can have, whatever its others are; attributes without any, or for which that cannot be
-    told soon, are left out.
+    """Attributes with the codes that no record can have, whatever its others are; attributes without any, or for which nobody
+    can tell soon, are left out.
     """
     logic = _Logic(combinations, sizes)
     out = []
@@ -362,8 +362,8 @@ class _Logic:
         self.choices += sum(len(inside[place]) for place in unset)
         if self.choices > MOST_CHOICES:
             raise _TooTangledError(
-                "The impossible combinations are too entangled to tell whether they leave any record possible; state fewer of them, "
-                "or each of fewer attributes."
+                "The impossible combinations are too entangled to tell whether they leave any record possible; state fewer of "
+                "them, or each of fewer attributes."
             )
         for place in unset:
             others = 0

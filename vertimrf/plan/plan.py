@@ -209,8 +209,8 @@ class Plan:
         for party, name in enumerate(self.party_names):
             if (asked := self.message_size(party)) > MOST_MESSAGE:
                 raise PlanError(
-                    f"The plan asks party {name!r} for {asked:,} bytes of sketches, more than any message has ({MOST_MESSAGE:,}); "
-                    "plan with fewer keys, wider bins or a smaller message."
+                    f"The plan asks party {name!r} for {asked:,} bytes of sketches, more than any message has "
+                    f"({MOST_MESSAGE:,}); plan with fewer keys, wider bins or a smaller message."
                 )
         if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
             raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")

@@ -29,8 +29,8 @@ __all__ = ["Schema", "read_schema"]
 
 # Largest TOML file that is read, bytes: it takes a hundred times as long as JSON.
 MOST_TOML = 1 << 22
-# Parties and attributes, far beyond what can be modelled; and impossible combinations. What is checked of them takes longer by their
-# square.
+# Parties and attributes, far beyond what can be modelled; and impossible combinations. What is checked of them takes longer by
+# their square.
 MOST_PARTIES, MOST_ATTRIBUTES, MOST_IMPOSSIBLE = 1000, 10_000, 10_000
 # Impossible combinations that a sentence names.
 MOST_NAMED = 5
@@ -351,6 +351,8 @@ class Schema:
             if not isinstance(party, Mapping):
                 raise SchemaError(f"A party of the schema is {party!r}; write a [[party]] with a name and attributes.")
             name = party.get("name", "")
+            if not isinstance(name, str):
+                raise SchemaError(f"A party's name is {name!r}; give every party a non-empty text name.")
             if unknown := sorted(map(str, party.keys() - {"name", "attribute", "impossible"})):
                 raise SchemaError(
                     f"Party {name!r} has the unknown key {unknown[0]!r}; its keys are 'name', 'attribute' and 'impossible'."

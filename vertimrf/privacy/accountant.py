@@ -28,9 +28,9 @@ STEPS_PER_SPREAD = 13.0
 # Steps per standard deviation of the composed loss, which matters when there are few events.
 STEPS_PER_TOTAL = 300.0
 LARGEST_GRID = 1 << 22
-# Part of the composed loss's deviation that all repetitions of an event, added up, are below when its own does not set the grid: its
-# losses, each rounded to a step, then add less than a part in 10^9 to the composed variance.
-NARROW = 1e-7
+# Part of the composed loss's deviation that all repetitions of an event, added up, are below when its own does not set the grid:
+# its losses, each rounded to a step, then add a few millionths to the composed variance.
+NARROW = 1e-3
 # From this weight on (zCDP units), far beyond any protection, epsilon is told by Rényi divergences alone.
 MOST_RHO = 1e6
 # Points that the bounds on the composed loss are computed from.

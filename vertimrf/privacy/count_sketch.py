@@ -135,7 +135,7 @@ def _window(
         # With the record, one bucket's law is tilted by its ratio, which is at most 1 + the largest deviation.
         ends.append(float(((log_moment + math.log((1 + int(index.max()) * step) / rare)) / orders).min()))
     if not all(map(math.isfinite, ends)):
-        raise PrivacyError("Count sketches of so little noise have no price in double precision: take more noise, or fewer records.")
+        raise PrivacyError("Count sketches of so little noise have no price in double precision: take more, or fewer records.")
     low = max(math.floor(-ends[1]), buckets * int(index.min()))
     high = min(math.ceil(ends[0]), buckets * int(index.max()))
     if not 0 <= high - low < MOST_WINDOW:

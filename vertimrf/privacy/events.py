@@ -177,8 +177,8 @@ class SketchEvent:
         # Levels start at 1: a ceiling of 1 would publish the same whatever the data.
         if self.attributes_per_key * (self.ceiling - self.floor + 1) > MOST_ATOMS:
             raise PrivacyError(
-                f"Sketches of {self.attributes_per_key} attributes per key on levels {self.floor} to {self.ceiling} have too many "
-                "outcomes to price: take fewer levels."
+                f"Sketches of {self.attributes_per_key} attributes per key on levels {self.floor} to {self.ceiling} have too "
+                "many outcomes to price: take fewer levels."
             )
         _check_whole("a sketch event's ceiling", self.ceiling, MOST_LEVEL, least=2)
         _check_whole("a sketch event's floor", self.floor, MOST_LEVEL, least=0)
@@ -276,8 +276,8 @@ class CountSketchEvent:
         sums = REACH * math.sqrt(self.groups * self.variance) + self.groups
         if sums > (MOST_SUMS if self.records == 1 else MOST_PERSON_SUMS):
             raise PrivacyError(
-                f"Count sketches of {self.groups} groups with a noise variance of {self.variance:g} have too many outcomes to price: "
-                "take less noise, or fewer groups."
+                f"Count sketches of {self.groups} groups with a noise variance of {self.variance:g} have too many outcomes to "
+                "price: take less noise, or fewer groups."
             )
 
     @property

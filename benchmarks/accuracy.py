@@ -63,7 +63,7 @@ MEMORY_GIB = 8.0
 
 
 def command(*arguments: object) -> None:
-    subprocess.run([sys.executable, "-m", "vertimrf.cli", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "vertimrf", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
 
 
 def one_run(case: Case, data: Path, seed: int, folder: Path) -> dict[str, float]:

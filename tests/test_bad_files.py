@@ -17,7 +17,7 @@ from builders import dealt, schema_of
 from vertimrf.errors import MessageError, ModelError, PlanError, PrivacyError, SchemaError, TableError, VertiMRFError
 from vertimrf.files import container
 from vertimrf.files.atomic import read_json
-from vertimrf.files.canonical import MOST_DEPTH, parse_json
+from vertimrf.files.canonical import MOST_DEPTH, json_of
 from vertimrf.message import Message
 from vertimrf.model.junction_tree import checked_tree, junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
@@ -89,7 +89,7 @@ def test_a_sentence_is_one_line_that_a_terminal_shows_however_long_what_it_quote
 ])  # fmt: skip
 def test_json_that_nests_without_end_or_holds_half_a_character_is_none(tmp_path, text):
     with pytest.raises(ValueError):
-        parse_json(text)
+        json_of(text)
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(PlanError, match="not valid JSON"):
         read_json(tmp_path / "plan.json", "plan", PlanError)
@@ -97,8 +97,8 @@ def test_json_that_nests_without_end_or_holds_half_a_character_is_none(tmp_path,
 
 def test_json_that_is_sound_is_read():
     text = "[" * MOST_DEPTH + "]" * MOST_DEPTH
-    assert json.dumps(parse_json(text)) == text
-    assert parse_json('{"\\ud83d\\ude00": "\\u00e9"}') == {"😀": "é"}
+    assert json.dumps(json_of(text)) == text
+    assert json_of('{"\\ud83d\\ude00": "\\u00e9"}') == {"😀": "é"}
 
 
 def test_a_standing_of_endless_epsilon_is_none():
@@ -127,7 +127,8 @@ def test_a_schema_file_that_nests_without_end_is_refused(tmp_path, name, text):
     {"values": [*range(70_000), 0]}, {"edges": [0, 1e300], "resolution": 1e-300}, {"edges": [0, 1e30], "integral": True},
     {"edges": [0, 1e300], "calendar": "date"}, {"edges": [0, 3e11], "calendar": "timestamp"},
     {"edges": [-1e9, 0], "calendar": "date"}, {"edges": [0, 1e10, 5], "calendar": "date"},
-    {"bounds": [float("nan"), 5], "bins": 3, "calendar": "date"}, {"bounds": [0, float("inf")], "bins": "day", "calendar": "date"},
+    {"bounds": [float("nan"), 5], "bins": 3, "calendar": "date"},
+    {"bounds": [0, float("inf")], "bins": "day", "calendar": "date"},
     {"bounds": ["0001-01-01", "0001-03-01"], "bins": "week", "calendar": "date"},
     {"bounds": ["9999-10-01", "9999-12-31"], "bins": "month", "calendar": "date"}, {"codes": 10**400},
 ])  # fmt: skip
@@ -191,7 +192,7 @@ def test_a_plan_beyond_all_bounds_is_refused(plan, path, value):
     content = edited(plan, *path, value=value)
     if path == ("nonce",):
         with pytest.raises(ValueError):
-            parse_json(json.dumps(content))
+            json_of(json.dumps(content))
         return
     with pytest.raises(VertiMRFError):
         Plan.from_json(content)

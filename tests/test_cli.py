@@ -622,7 +622,8 @@ def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, comman
     planned(folder)
     plan = ("--plan", folder / "plan.json")
     monkeypatch.setattr("shutil.disk_usage", lambda _: namedtuple("usage", "total used free")(10**9, 10**9, 100))
-    monkeypatch.setattr("vertimrf.tables.arrow.read_arrow", lambda *_: pytest.fail("read a table first"))
+    for module in ("arrow", "table"):
+        monkeypatch.setattr(f"vertimrf.tables.{module}.open_pieces", lambda *_: pytest.fail("read a table first"))
     before = set(folder.iterdir())
     if command == "party":
         arguments = ("party", folder / "left.csv", *plan, "--key", folder / "left.key", "--secret", folder / "left.secret")

@@ -13,7 +13,7 @@ import vertimrf
 ROOT = Path(vertimrf.__file__).parents[1]
 PAGES = (
     "CONTRIBUTING.md", "docs/adapters.md", "docs/architecture.md", "docs/formats.md", "docs/glossary.md", "docs/kernels.md",
-    "docs/populations.md", "docs/python.md", "docs/synthesizer.md",
+    "docs/larger.md", "docs/populations.md", "docs/python.md", "docs/report.md", "docs/runs.md", "docs/synthesizer.md",
 )  # fmt: skip
 RUNNABLE = {"docs/adapters.md": "mbi", "docs/kernels.md": "numba", "docs/python.md": "pandas", "docs/synthesizer.md": "pandas"}
 

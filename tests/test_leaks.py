@@ -12,6 +12,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party import party as party_module
 from vertimrf.party.local_model import release_local_model
 from vertimrf.party.party import Party
+from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import equal_width
@@ -326,7 +328,7 @@ def score_change(plan, counts, cell):
     def score(table):
         codes = np.repeat(np.array(list(np.ndindex(table.shape)), np.uint16), table.ravel(), axis=0).T
         tape = Tape()
-        release_local_model(np.ascontiguousarray(codes), table.shape, plan, tape)
+        release_local_model(partial(count_marginals, np.ascontiguousarray(codes), table.shape), table.shape, plan, tape)
         (found,) = [exact for noise, exact in tape.queries if noise == plan.score_sigma]
         return int(found[0])
 
@@ -388,8 +390,10 @@ def test_sketches_are_published_only_after_phantoms(plan, tables, monkeypatch):
     for encoder in (SketchEncoder, CountSketchEncoder, SharedKeyEncoder):
         monkeypatch.setattr(party_module, encoder.__name__, watched(encoder))
     for party, table in enumerate(tables):
-        for one, (levels, entropy) in zip(release(plan, party, table).rounds, given, strict=True):
-            for published, encoded in zip(one.sketches, levels, strict=True):
+        rounds = release(plan, party, table).rounds
+        sent = [tables for one in rounds for tables in (one.sketches, *([sums] for sums in getattr(one, "agreement", ())))]
+        for sketches, (levels, entropy) in zip(sent, given, strict=True):
+            for published, encoded in zip(sketches, levels, strict=True):
                 np.testing.assert_array_equal(published, encoded)
             assert entropy >= sum(table.size for table in levels)
         given.clear()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .plan.plan import Plan
     from .plan.planner import make_plan
     from .plan.schema import Schema
+    from .report.page import write_report
     from .server.server import Result, Server
     from .synthesizer import Synthesizer
     from .trial import Trial, synthesize
@@ -45,6 +46,7 @@ __all__ = [
     "VertiMRFError",
     "make_plan",
     "synthesize",
+    "write_report",
 ]
 
 __getattr__, __dir__ = lazy_exports(
@@ -69,5 +71,6 @@ __getattr__, __dir__ = lazy_exports(
         "VertiMRFError": "errors",
         "make_plan": "plan.planner",
         "synthesize": "trial",
+        "write_report": "report.page",
     },
 )

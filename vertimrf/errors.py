@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["MessageError", "ModelError", "NoMassError", "PlanError", "PrivacyError", "SchemaError", "TableError", "VertiMRFError"]
-
+__all__ = [
+    "ExchangeError",
+    "MessageError",
+    "ModelError",
+    "NoMassError",
+    "PlanError",
+    "PrivacyError",
+    "RunError",
+    "SchemaError",
+    "TableError",
+    "VertiMRFError",
+]
 
 # Of a longer sentence the middle is left out: it quotes what somebody else wrote.
 LONGEST, ENDING = 1000, 300
@@ -43,6 +53,14 @@ class PrivacyError(VertiMRFError):
 
 class MessageError(VertiMRFError):
     """A party's message that is truncated, altered, or belongs to another plan."""
+
+
+class RunError(VertiMRFError):
+    """A run folder that is not one, is of another role or in use, or has nothing to do what was asked with."""
+
+
+class ExchangeError(VertiMRFError):
+    """A place for files between roles that cannot be reached, or holds somebody else's file."""
 
 
 class ModelError(VertiMRFError):

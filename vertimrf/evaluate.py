@@ -22,7 +22,7 @@ from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
 from .tables.impossible import breaking
-from .tables.table import check_columns, encode_arrow, encode_columns, some
+from .tables.table import check_columns, encode_columns, encode_table, some
 
 __all__ = ["evaluate", "random_marginals", "tvd"]
 
@@ -304,7 +304,7 @@ def read_real(
         known = {schema.names[a] for a in schema.shared}.intersection(found)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
-        tables.append(encode_arrow(table, id, part, names[-1]))
+        tables.append(encode_table(table, id, part, names[-1]))
         numbers.append(original_numbers(part, table, tables[-1].codes, names[-1]))
         found += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in found]:

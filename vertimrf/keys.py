@@ -30,7 +30,19 @@ from .errors import MessageError, PlanError
 from .files import sealed
 from .files.atomic import MOST_KEY, read_json, write_text
 
-__all__ = ["KeyRing", "Offer", "PrivateKey", "PublicKeys", "called", "open_sealed", "read_base64", "read_kind", "seal"]
+__all__ = [
+    "KeyRing",
+    "Offer",
+    "PrivateKey",
+    "PublicKeys",
+    "called",
+    "check_name",
+    "open_sealed",
+    "read_base64",
+    "read_kind",
+    "seal",
+    "to_base64",
+]
 
 SIZE = 32
 LONGEST_NAME = 200
@@ -49,7 +61,7 @@ class Offer:
     public: bytes
 
     def __post_init__(self) -> None:
-        _check_name(self.party)
+        check_name(self.party)
         if len(self.public) != SIZE:
             raise MessageError(f"The offer of {called(self.party)} is not a usable public key: it has {len(self.public)} bytes.")
         try:
@@ -58,9 +70,13 @@ class Offer:
         except ValueError:
             raise MessageError(f"The offer of {called(self.party)} is not a usable public key: ask for another.") from None
 
+    def to_text(self) -> str:
+        """The offer as a file holds it; it is public."""
+        return json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n"
+
     def save(self, path: str | Path) -> None:
         """Write the offer; it is public."""
-        write_text(path, json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n")
+        write_text(path, self.to_text())
 
     @classmethod
     def load(cls, path: str | Path) -> Offer:
@@ -69,8 +85,17 @@ class Offer:
         Raises:
             MessageError: missing, or not an offer.
         """
-        data = read_kind(path, "offer", ("party offer", "server offer"), ("public",))
-        return cls(_name(data, path), read_base64(data, "public", path))
+        return cls.from_json(read_json(path, "offer", MessageError, MOST_KEY), path)
+
+    @classmethod
+    def from_json(cls, data: Any, where: str | Path = "The offer") -> Offer:
+        """Read an offer back.
+
+        Raises:
+            MessageError: not an offer.
+        """
+        _check_kind(data, "offer", ("party offer", "server offer"), ("public",), where)
+        return cls(_name(data, where), read_base64(data, "public", where))
 
 
 @dataclass(frozen=True)
@@ -86,7 +111,7 @@ class PrivateKey:
     value: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
-        _check_name(self.party)
+        check_name(self.party)
         if len(self.value) != SIZE:
             raise MessageError(f"The key of {called(self.party)} has {len(self.value)} bytes, not {SIZE}.")
 
@@ -103,7 +128,7 @@ class PrivateKey:
     def save(self, path: str | Path) -> None:
         """Write the key, readable by its owner alone."""
         text = json.dumps(_with_name("key", self.party) | {"value": to_base64(self.value)})
-        write_text(path, text + "\n", private=True)
+        write_text(path, text + "\n", private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateKey:
@@ -345,12 +370,16 @@ def read_kind(path: str | Path, what: str, kinds: Sequence[str], fields: Sequenc
     Raises:
         MessageError: missing, too large, of another kind, or without one of the fields.
     """
-    data = read_json(path, what, MessageError, MOST_KEY)
-    if not isinstance(data, dict) or data.get("kind") not in kinds:
-        raise MessageError(f"{path} is no {what}; `vertimrf inspect` says what it is.")
-    if any(name not in data for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))):
-        raise MessageError(f"{path} is an incomplete {what}.")
+    data: dict[str, Any] = read_json(path, what, MessageError, MOST_KEY)
+    _check_kind(data, what, kinds, fields, path)
     return data
+
+
+def _check_kind(data: Any, what: str, kinds: Sequence[str], fields: Sequence[str], where: str | Path) -> None:
+    if not isinstance(data, dict) or data.get("kind") not in kinds:
+        raise MessageError(f"{where} is no {what}; `vertimrf inspect` says what it is.")
+    if any(name not in data for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))):
+        raise MessageError(f"{where} is an incomplete {what}.")
 
 
 def _with_name(what: str, party: str | None) -> dict[str, Any]:
@@ -365,7 +394,12 @@ def _name(data: Mapping[str, Any], path: str | Path) -> str | None:
     return data["party"]
 
 
-def _check_name(name: str | None) -> None:
+def check_name(name: str | None) -> None:
+    """Refuse what no party can be called.
+
+    Raises:
+        MessageError: empty, or too long.
+    """
     if name is not None and not (name.strip() and len(name) <= LONGEST_NAME):
         raise MessageError(f"A party needs a name of 1 to {LONGEST_NAME} characters, not {name!r}; use the plan's for it.")
 

@@ -27,7 +27,7 @@ from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
 from .sketches.parameters import CrossPartyRelease, packed_bytes
 
-__all__ = ["Answer", "LocalMarginal", "Message", "largest_message"]
+__all__ = ["Answer", "LocalMarginal", "Message", "largest_answer", "largest_message"]
 
 KIND = "party message"
 ANSWER_KIND = "party answer"
@@ -193,8 +193,7 @@ class Answer:
             MessageError: missing, truncated, altered, of another follow-up or party than it says, or not what it asks for.
             PlanError: the plan has no keys, or another one for the server.
         """
-        most = max(follow_up.message_size(party) for party in range(len(follow_up.plan.local)))
-        data = read_bytes(path, "answer", MessageError, sealed.most_bytes(most + OVERHEAD))
+        data = read_bytes(path, "answer", MessageError, sealed.most_bytes(largest_answer(follow_up)))
         return cls.unseal(data, follow_up, key, str(path))
 
     @classmethod
@@ -245,6 +244,11 @@ def largest_message(plan: Plan) -> int:
         headers = MARGINAL_HEADER * (len(sizes) + larger)
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
+
+
+def largest_answer(follow_up: FollowUp) -> int:
+    """The most bytes that any party's answer before sealing can have to a follow-up."""
+    return max(follow_up.message_size(party) for party in range(len(follow_up.plan.local))) + OVERHEAD
 
 
 def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from .plan.impossible import contradiction
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .server.parts import PartModel, sample_parts
-from .server.rows import decode, with_holders
+from .server.rows import decode_pieces, with_holders
 from .tables.table import encode_columns
 
 if TYPE_CHECKING:
@@ -81,6 +81,14 @@ class Model:
             ModelError: fewer than 1 row.
             NoMassError: the model has no records that fulfil the condition.
         """
+        import pyarrow as pa
+
+        return pa.concat_tables(self.pieces(rows, given=given, seed=seed))
+
+    def pieces(
+        self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> Iterator[pa.Table]:
+        """The rows of :meth:`sample`, piece by piece: values take several times the memory of codes. Arguments as there."""
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
         parts = self._held_by(conditions.pop(HELD_BY)) if self.others and HELD_BY in conditions else self._parts
@@ -97,8 +105,12 @@ class Model:
                 codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
             raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
-        table = decode(codes, self.schema.attributes, rng)
-        return with_holders(table, self.schema, [part.parties for part in parts], held) if self.others else table
+        if not self.others:
+            return decode_pieces(codes, self.schema.attributes, rng)
+        holders = [part.parties for part in parts]
+        return decode_pieces(
+            codes, self.schema.attributes, rng, lambda piece, own: with_holders(piece, self.schema, holders, held[own])
+        )
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
         """Expected counts of the values of some columns, among the people of whom all of them are held.

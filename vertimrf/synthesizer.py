@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from . import __version__
 from .clock import Clock
 from .errors import ModelError, PlanError
 from .kernels.jit import threads
@@ -23,8 +24,9 @@ from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
 from .progress import Logged, Progress
+from .server.found import Found, released_by
 from .server.server import Server
-from .tables.arrow import COMMAS, CsvFormat, Source, read_arrow
+from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
 from .tables.infer import drafted
 from .tables.table import encode_table
 from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
@@ -94,6 +96,7 @@ class Synthesizer:
             "progress": progress,
         }
         self._fitted: Model | None = None
+        self._told: dict[str, Any] = {}
         self._seconds: Mapping[str, float] = {}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -124,11 +127,13 @@ class Synthesizer:
         clock = Clock()
         options.progress.step("reading")
         with clock("reading"):
-            read = read_arrow(table, csv)
             person, several = params["person"], params["records_per_person"]
             if several > 1 and person is None:
                 raise PlanError("Where people have several records, name the column that says whose a record is (person).")
             schema = params["schema"]
+            # Where the schema says everything, the table is read in pieces.
+            said = schema is not None and not (isinstance(schema, OpenSchema) and schema.wanted)
+            read = open_pieces(table, csv) if said else read_arrow(table, csv)
             if schema is None:
                 schema, (read,) = drafted([read], params["id"], person)
             name = str(table) if isinstance(table, str | Path) else "The table"
@@ -151,6 +156,12 @@ class Synthesizer:
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
         first = Server(plan, options).read([message])
         self._fitted = Model(schema, first.initial, plan.ledger())
+        self._told = {
+            "version": __version__,
+            "expected_records": plan.expected_records,
+            "parties": {plan.party_names[0]: list(schema.names)},
+            "found": Found(released_by([message]), first.local).to_json(plan, first.initial),
+        }
         self._seconds = {**clock.seconds, **first.seconds}
         return self
 
@@ -187,8 +198,8 @@ class Synthesizer:
             return self._fit().marginal(columns)
 
     def to_json(self) -> dict[str, Any]:
-        """Privacy spent and model size, JSON-able; no timings."""
-        return self._fit().to_json()
+        """Privacy spent and model size, JSON-able, and after a fit what was measured; no timings."""
+        return self._fit().to_json() | self._told
 
     def save(self, path: str | Path) -> None:
         """Write what was fitted, with its schema and ledger: a model file, which :meth:`vertimrf.Model.load` reads too."""

@@ -30,7 +30,7 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
-from .tables.arrow import COMMAS, CsvFormat, read_arrow
+from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
 from .tables.infer import drafted
 from .tables.table import Table, check_common_records, encode_table
 
@@ -117,7 +117,10 @@ def open_tables(
     if split is not None and len(sources) != 1:
         raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
     names = [_name(source, i) for i, source in enumerate(sources)]
-    tables = [read_arrow(source, csv) for source in sources]
+    # Where the schema says everything, tables are read in pieces.
+    tables: Sequence[Source] = [open_pieces(source, csv) for source in sources]
+    if schema is None or (isinstance(schema, OpenSchema) and schema.wanted):
+        tables = [read_arrow(source, csv) for source in sources]
     if schema is None:
         schema, tables = drafted(tables, id, person)
     if isinstance(schema, OpenSchema):
@@ -360,9 +363,9 @@ def _name(source: Any, index: int) -> str:
     return str(source) if isinstance(source, str | Path) else f"table {index + 1}"
 
 
-def _deal_by_columns(schema: Schema, tables: Sequence[pa.Table], id: str, person: str | None = None) -> Schema:
+def _deal_by_columns(schema: Schema, tables: Sequence[Source], id: str, person: str | None = None) -> Schema:
     """Parties of a schema that names none: each table holds the attributes it has columns for."""
-    held = [tuple(c for c in table.column_names if c not in (id, person)) for table in tables]
+    held = [tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
     for i, columns in enumerate(held):
         for column in columns:

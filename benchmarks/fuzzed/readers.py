@@ -37,7 +37,7 @@ from vertimrf.plan.schema import Schema, read_schema
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.server.rows import decode
 from vertimrf.server.server import Server
-from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, read_batches, read_standing
+from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
 from vertimrf.tables.table import Table, encode_table
 
 from .damage import (
@@ -489,8 +489,8 @@ def read_table(path: Path, name: str, use: Use) -> Table:
     # A column takes a kilobyte or two however few its cells; and what is compressed, as much as it was.
     use.stated = 200 * path.stat().st_size
     if use.rng.random() < 0.3:
-        for batch in read_batches(path, 64):
-            _ = batch.num_rows
+        for piece in open_pieces(path).read():
+            _ = piece.num_rows
     return encode_table(path, "id", part, ignore_extra=True, person="person")
 
 

@@ -11,7 +11,7 @@ from vertimrf.errors import ModelError, NoMassError
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.model.sample import sample, sample_chunks
+from vertimrf.model.sample import sample
 
 
 def random_model(seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]) -> MarkovRandomField:
@@ -90,15 +90,11 @@ def test_attributes_are_independent_given_their_separator() -> None:
     assert np.std(statistics) < 1.5
 
 
-def test_seeds_and_chunks() -> None:
+def test_seeds() -> None:
     model = random_model(6, SIZES, SETS)
     a, b, c = (sample(model, 1000, np.random.default_rng(s)) for s in (1, 1, 2))
     np.testing.assert_array_equal(a, b)
     assert (a != c).any()
-    chunks = list(sample_chunks(model, 2500, np.random.default_rng(1), chunk=1000))
-    assert [x.shape[1] for x in chunks] == [1000, 1000, 500]
-    np.testing.assert_array_equal(chunks[0], a)
-    assert (chunks[0] != chunks[1]).any()
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1 << 32])
@@ -106,9 +102,6 @@ def test_bad_row_counts(rows: int) -> None:
     model = random_model(0, SIZES, SETS)
     with pytest.raises(ModelError, match="rows"):
         sample(model, rows, np.random.default_rng(0))
-    if rows < 1:
-        with pytest.raises(ModelError, match="1 or more"):
-            next(sample_chunks(model, rows, np.random.default_rng(0)))
 
 
 def brute_force(model: MarkovRandomField) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from vertimrf.message import Message
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.party.local_model import choose_marginals, release_local_model
 from vertimrf.party.party import Party
+from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import LEAST_UNIT_SIGMA, LocalPlan
@@ -83,13 +85,17 @@ def test_marginals_stay_within_the_cliques_of_the_local_graph():
     assert {own for own, _ in choose_marginals(tree, 1e6, plan_of(sizes))} == {(0, 1), (1, 2), (2, 3)}
 
 
+def released_of(codes, sizes, plan, noise):
+    return release_local_model(partial(count_marginals, codes, sizes), sizes, plan, noise)
+
+
 def test_released_counts_vary_around_the_truth_as_they_state():
     rng = np.random.default_rng(0)
     sizes = (4, 3, 2)
     codes = np.array([rng.integers(0, s, 700) for s in sizes], np.uint16)
     z: dict[int, list] = {1: [], 2: [], 3: []}
     for seed in range(60):
-        released = release_local_model(codes, sizes, plan_of(sizes), FixedNoise(seed))
+        released = released_of(codes, sizes, plan_of(sizes), FixedNoise(seed))
         for m in released:
             truth = counted(codes, sizes, m.attributes)
             z[len(m.attributes)].append((m.measurement("").counts - truth).ravel() / m.error)
@@ -103,16 +109,16 @@ def test_released_counts_vary_around_the_truth_as_they_state():
 def test_edge_cases_of_the_table():
     noise = FixedNoise(1)
     # One attribute, no records, all records equal, an attribute of one value, and one of 10^4.
-    one = release_local_model(np.zeros((1, 5), np.uint16), (3,), plan_of((3,)), noise)
+    one = released_of(np.zeros((1, 5), np.uint16), (3,), plan_of((3,)), noise)
     assert [m.attributes for m in one] == [(0,)]
-    empty = release_local_model(np.zeros((2, 0), np.uint16), (3, 2), plan_of((3, 2)), noise)
+    empty = released_of(np.zeros((2, 0), np.uint16), (3, 2), plan_of((3, 2)), noise)
     assert [m.attributes for m in empty] == [(0,), (1,), (0, 1)]
-    equal = release_local_model(np.ones((3, 90), np.uint16), (2, 2, 2), plan_of((2, 2, 2), 50.0), noise)
+    equal = released_of(np.ones((3, 90), np.uint16), (2, 2, 2), plan_of((2, 2, 2), 50.0), noise)
     assert equal[-1].measurement("").counts[1, 1, 1] == pytest.approx(90, abs=10)
-    wide = release_local_model(np.zeros((2, 50), np.uint16), (1, 10_000), plan_of((1, 10_000)), noise)
+    wide = released_of(np.zeros((2, 50), np.uint16), (1, 10_000), plan_of((1, 10_000)), noise)
     assert wide[-1].counts.shape == (1, 10_000)
     # Nothing but one-way marginals where no pair fits a clique.
-    narrow = release_local_model(np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise)
+    narrow = released_of(np.zeros((2, 50), np.uint16), (100, 100), plan_of((100, 100), largest_clique=50), noise)
     assert [m.attributes for m in narrow] == [(0,), (1,)]
 
 

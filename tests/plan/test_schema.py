@@ -19,7 +19,7 @@ from vertimrf.plan.attribute import MAX_SIZE, Attribute
 from vertimrf.plan.schedule import crossing_pairs, smallest_triples
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.infer import draft_schema
-from vertimrf.tables.table import encode_arrow
+from vertimrf.tables.table import encode_table
 
 EXAMPLE = """
 [[party]]
@@ -354,7 +354,7 @@ def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
     assert "351 distinct values: the 255 most frequent are listed" in str(flags["job"])
     assert (domain["ratio"].clamp, domain["ratio"].resolution) == (True, 0.001)
     assert (domain["ratio text"].clamp, domain["ratio text"].integral) == (True, True)
-    encode_arrow(table.select(["id", *domain]), "id", draft.schema.attributes, "ward")
+    encode_table(table.select(["id", *domain]), "id", draft.schema.attributes, "ward")
 
 
 def test_inference_refuses_what_has_no_domain() -> None:

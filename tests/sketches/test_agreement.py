@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import numpy as np
 import pytest
 
 from vertimrf.privacy.count_sketch import excess
-from vertimrf.sketches.agreement import agreeing, publish_agreement
+from vertimrf.sketches.agreement import agreeing, value_words
+from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.parameters import CountSketchPlan
 
 RECORDS, VALUES = 4000, 30
@@ -23,6 +27,14 @@ def holders_of(rates: list[float], seed: int) -> tuple[np.ndarray, list[np.ndarr
     return rng.integers(0, 1 << 63, RECORDS).astype(np.uint64), held
 
 
+def published(plan: CountSketchPlan, holder: int, secret: bytes, digests: Any, codes: Any, told: float, entropy: Any) -> Any:
+    """One party's sketch, of records by id and value."""
+    encoder = CountSketchEncoder(plan, (holder,), secret)
+    encoder.update(digests ^ value_words(secret, VALUES)[codes], np.zeros((1, RECORDS), np.uint16))
+    (table,) = encoder.result([np.array([told])], entropy)
+    return table
+
+
 def found(plan: CountSketchPlan, rates: list[float], seed: int) -> list[tuple[float, float]]:
     """Per two holders, how far the estimate is off, and its standard error."""
     rng = np.random.default_rng(seed)
@@ -30,7 +42,7 @@ def found(plan: CountSketchPlan, rates: list[float], seed: int) -> list[tuple[fl
     secret = rng.bytes(32)
     orders = [rng.permutation(RECORDS) for _ in held]
     tables = [
-        publish_agreement(plan, holder, secret, digests[order], codes[order], VALUES, RECORDS + 20.0, rng.bytes)
+        published(plan, holder, secret, digests[order], codes[order], RECORDS + 20.0, rng.bytes)
         for holder, (codes, order) in enumerate(zip(held, orders, strict=True))
     ]
     out = agreeing(plan, tables, [RECORDS + 20.0] * len(held), float(RECORDS))
@@ -62,7 +74,7 @@ def test_of_three_holders_every_two_are_told() -> None:
 def test_other_secrets_agree_on_nothing() -> None:
     plan = CountSketchPlan(repetitions=128, buckets=64, variance=60.0, bits=4, sizes=(1, 1))
     digests, (codes, _) = holders_of([0.0, 0.0], 3)
-    tables = [publish_agreement(plan, i, bytes([i]) * 32, digests, codes, VALUES, RECORDS) for i in range(2)]
+    tables = [published(plan, i, bytes([i]) * 32, digests, codes, RECORDS, os.urandom) for i in range(2)]
     ((records, error),) = agreeing(plan, tables, [RECORDS] * 2, RECORDS).values()
     assert abs(records) < 5 * error
 

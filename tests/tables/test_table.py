@@ -26,11 +26,11 @@ from vertimrf.errors import SchemaError, TableError
 from vertimrf.files.atomic import replacing, write_text
 from vertimrf.plan.attribute import MISSING_TEXT, Attribute
 from vertimrf.privacy.standing import UNSTATED, Standing
-from vertimrf.server.rows import decode
-from vertimrf.tables.arrow import check_output, read_arrow, read_standing, write_table
+from vertimrf.server.rows import decode, decode_pieces
+from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_standing, write_table
 from vertimrf.tables.ids import as_texts, digest_ids, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
-from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table, read_chunks
+from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table
 
 PEOPLE = (
     Attribute.numeric("age", [0, 18, 40, 65, 120], integral=True, missing=True),
@@ -587,12 +587,11 @@ BAD_FILES = [
 @pytest.mark.parametrize(("name", "content", "message"), BAD_FILES, ids=[case[0] for case in BAD_FILES])
 def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     path = write(tmp_path / name, content)
-    for read in (lambda: encode_table(path, "id", X), lambda: list(read_chunks(path, "id", X))):
-        with pytest.raises(TableError) as caught:
-            read()
-        assert message in str(caught.value)
-        assert str(caught.value).startswith(str(path))
-        assert "\n" not in str(caught.value)
+    with pytest.raises(TableError) as caught:
+        encode_table(path, "id", X)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
 
 
 def test_absent_files_are_named(tmp_path: Path) -> None:
@@ -623,25 +622,103 @@ def test_different_records_are_counted() -> None:
         align([tables[0], encode_table(pa.table({"id": range(200, 250)}), "id", ())], ["A", "B"])
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
-@pytest.mark.parametrize("rows", [1, 7, 100, 1000])
-def test_chunks_are_the_whole(tmp_path: Path, suffix: str, rows: int) -> None:
+def in_pieces_of(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vertimrf.tables.arrow.PIECE_ROWS", rows)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow", "frame"])
+@pytest.mark.parametrize("rows", [4, 7, 1000])
+def test_pieces_are_the_whole(tmp_path: Path, suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(6)
     n = 100
     table = decode(random_codes(rng, WIDE, n), WIDE, rng).append_column("id", pa.array([f"r{i}" for i in range(n)]))
-    path = tmp_path / f"table.{suffix}"
-    write_table(table, path)
-    whole = encode_table(path, "id", WIDE)
-    chunks = list(read_chunks(path, "id", WIDE, rows))
-    assert [chunk.records for chunk in chunks] == [min(rows, n - start) for start in range(0, n, rows)]
-    assert (np.concatenate([chunk.codes for chunk in chunks], axis=1) == whole.codes).all()
-    assert (np.concatenate([chunk.digests for chunk in chunks]) == whole.digests).all()
+    table = table.append_column("who", pa.array(rng.integers(0, 40, n)))
+    path: Any = tmp_path / f"table.{suffix}"
+    if suffix == "frame":
+        path = table.to_pandas()
+    else:
+        write_table(table, path)
+    whole = encode_table(table, "id", WIDE, person="who")
+    in_pieces_of(rows, monkeypatch)
+    assert [piece.num_rows for piece in open_pieces(path).read()] == [min(rows, n - start) for start in range(0, n, rows)]
+    found = encode_table(path, "id", WIDE, person="who")
+    assert (found.codes == whole.codes).all()
+    assert (found.digests == whole.digests).all()
+    assert (found.persons == whole.persons).all()
+    assert [cell.as_py() for cell in open_pieces(path).cells("id", [0, 41, 99])] == ["r0", "r41", "r99"]
 
 
-def test_ids_that_repeat_between_chunks_are_found(tmp_path: Path) -> None:
-    write_table(pa.table({"id": [1, 2, 3, 1], "x": ["a"] * 4}), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="1 records repeat an id"):
-        list(read_chunks(tmp_path / "t.parquet", "id", X, 2))
+def test_wide_tables_are_read_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vertimrf.tables.arrow.PIECE_CELLS", 60)
+    table = pa.table({f"x{i}": range(100) for i in range(6)})
+    assert {piece.num_rows for piece in open_pieces(table).read()} == {10}
+    assert {piece.num_rows for piece in open_pieces(table).read(["x0", "x5"])} == {30, 10}
+
+
+@pytest.mark.parametrize(("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES])
+def test_bad_tables_are_told_apart_in_pieces(
+    table: Any, attributes: tuple, kind: type, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for rows in (1000, 2, 1):
+        in_pieces_of(rows, monkeypatch)
+        with pytest.raises(kind) as caught:
+            encode_table(table, "id", attributes, "people")
+        said.append(str(caught.value))
+    assert message in said[0]
+    assert said[0] == said[1] == said[2]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_errors_of_late_pieces_name_rows_of_the_whole_table(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_pieces_of(4, monkeypatch)
+
+    def refused(**columns: list) -> str:
+        ids = columns.pop("id", [f"r{i}" for i in range(30)])
+        write_table(pa.table({"id": ids, "x": ["a"] * 30} | columns), tmp_path / f"t.{suffix}")
+        with pytest.raises((TableError, SchemaError)) as caught:
+            encode_table(tmp_path / f"t.{suffix}", "id", X, person="who" if "who" in columns else None)
+        return str(caught.value)
+
+    ids = [f"r{i % 21}" for i in range(30)]
+    assert "9 records repeat an id of an earlier one (such as 'r0', 'r1', 'r2')" in refused(id=ids)
+    holes = [None if i in (9, 17, 21, 28) else f"r{i}" for i in range(30)]
+    assert "4 records have no id (row 10, 18, 22, ...)" in refused(id=holes)
+    assert "4 records have no id (row 10, 18, 22, ...)" in refused(who=holes)
+    assert "holds 'z', outside the schema, in 2 records (the first is id 'r13')" in refused(x=["a"] * 13 + ["z"] * 2 + ["a"] * 15)
+    assert "1 record (id 'r29') without a value" in refused(x=["a"] * 29 + [None])
+
+
+def test_rows_without_ids_are_numbered_through_the_whole_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_pieces_of(4, monkeypatch)
+    table = pa.table({"x": ["a"] * 10 + ["z"]})
+    with pytest.raises(SchemaError, match=r"in 1 record \(row 11\)"):
+        encode_table(table, None, X)
+    assert encode_table(table.slice(0, 10), None, X).digests.tolist() == list(range(10))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
+def test_tables_are_decoded_and_written_in_pieces(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = random_codes(np.random.default_rng(2), WIDE, 100)
+    whole, path = decode(codes, WIDE, np.random.default_rng(3)), tmp_path / f"t.{suffix}"
+    monkeypatch.setattr("vertimrf.server.rows.PIECE_ROWS", 7)
+    pieces = list(decode_pieces(codes, WIDE, np.random.default_rng(3)))
+    assert [piece.num_rows for piece in pieces] == [7] * 14 + [2]
+    assert {piece.schema for piece in pieces} == {whole.schema}
+    assert write_table(iter(pieces), path, PRIVATE) == 100
+    assert (encode_columns(read_arrow(path), WIDE, "t") == codes).all()
+    assert read_standing(path) == PRIVATE
+
+
+def test_numbers_in_pieces_are_spread_by_the_shape_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bins that a piece alone would take for even: the mean inside the middle one follows the slope of all rows."""
+    attribute = Attribute.numeric("x", [0, 1, 2, 3])
+    codes = np.repeat(np.array([2, 1, 0], np.uint16), [30_000, 20_000, 10_000])[None]
+    monkeypatch.setattr("vertimrf.server.rows.PIECE_ROWS", 5_000)
+    x = decode(codes, [attribute], np.random.default_rng(4))["x"].to_numpy()
+    middle = x[(x >= 1) & (x < 2)]
+    # Density from 1 - 1/4 to 1 + 1/4: the mean is 1 + 1/2 + 1/24; five standard errors of 20,000 numbers.
+    assert abs(middle.mean() - (1.5 + 1 / 24)) < 5 * 0.29 / np.sqrt(20_000)
 
 
 def test_output_names() -> None:

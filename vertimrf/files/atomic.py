@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import VertiMRFError
-from .canonical import parse_json
+from .canonical import json_of
 
-__all__ = ["MOST_JSON", "MOST_KEY", "read_bytes", "read_json", "replacing", "write_bytes", "write_text"]
+__all__ = ["MOST_JSON", "MOST_KEY", "parse_json", "read_bytes", "read_json", "replacing", "sync", "write_bytes", "write_text"]
 
 # Largest files that are read, bytes: keys, offers, secrets and envelopes; plans, schemas, follow-ups and reports, which
 # list values and bins. A file that somebody else sent must not fill the memory of who looks at it.
@@ -21,13 +21,15 @@ MOST_JSON = 1 << 26
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], *, private: bool = False, synced: bool = False) -> Iterator[Path]:
     """Give a path to write to, in the same folder, that replaces ``path`` when the block ends without an error.
 
     Args:
         path: the file to be.
         private: whether it is for its owner alone: it is so from the moment it exists, so that nobody can have opened it
             before.
+        synced: whether it is to outlast a power cut from the moment it is there: for what cannot be had again, and for what
+            others are told of.
 
     Raises:
         OSError: the folder is missing or not writable; nothing is left behind.
@@ -37,30 +39,42 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
     try:
         yield draft
+        if synced:
+            sync(draft)
         draft.replace(target)
+        if synced:
+            sync(target.parent)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes to a file, whole or not at all.
+def write_bytes(path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False) -> None:
+    """Write bytes to a file, whole or not at all; ``private`` and ``synced`` as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
     """
-    with replacing(path) as draft:
+    with replacing(path, private=private, synced=synced) as draft:
         draft.write_bytes(data)
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False) -> None:
-    """Write UTF-8 text to a file, whole or not at all; ``private`` as in :func:`replacing`.
+def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False) -> None:
+    """Write UTF-8 text to a file, whole or not at all; ``private`` and ``synced`` as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
     """
-    with replacing(path, private=private) as draft:
-        draft.write_bytes(text.encode())
+    write_bytes(path, text.encode(), private=private, synced=synced)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Make a file's contents, or the names in a folder, outlast a crash of the machine."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int) -> bytes:
@@ -87,9 +101,16 @@ def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError
     Raises:
         VertiMRFError: of the kind given: the file cannot be read, is larger than ``most`` bytes, or is not JSON.
     """
+    return parse_json(read_bytes(path, what, error, most), str(path), what, error)
+
+
+def parse_json(data: bytes, where: str, what: str, error: type[VertiMRFError]) -> Any:
+    """JSON out of bytes that ought to be, say, a "plan".
+
+    Raises:
+        VertiMRFError: of the kind given: it is not JSON.
+    """
     try:
-        return parse_json(read_bytes(path, what, error, most))
-    except VertiMRFError:
-        raise
+        return json_of(data)
     except ValueError:
-        raise error(f"{path} is not a {what}: it is not valid JSON.") from None
+        raise error(f"{where} is not a {what}: it is not valid JSON.") from None

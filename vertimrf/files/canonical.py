@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import MessageError
 
-__all__ = ["canonical", "check_depth", "fingerprint", "json_digest", "parse_json", "same_fingerprint"]
+__all__ = ["canonical", "check_depth", "fingerprint", "json_digest", "json_of", "same_fingerprint"]
 
 # Crockford's base 32: no I, L, O or U, so that nothing read aloud or retyped is taken for something else.
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -22,7 +22,7 @@ READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": "", "\u2010": "", "\
 MOST_DEPTH = 64
 
 
-def parse_json(text: bytes | str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+def json_of(text: bytes | str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """What JSON text from anybody says; ``pairs`` makes something else than a ``dict`` of an object.
 
     Raises:

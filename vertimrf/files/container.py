@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..errors import MessageError
 from .atomic import read_bytes, write_bytes
-from .canonical import parse_json
+from .canonical import json_of
 
 __all__ = ["pack", "peek", "read", "unpack", "write"]
 
@@ -73,7 +73,7 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
     if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
         raise MessageError(f"{where} is truncated or altered (its checksum does not match); have it sent again.")
     try:
-        description = parse_json(data[PREFIX.size : PREFIX.size + length])
+        description = json_of(data[PREFIX.size : PREFIX.size + length])
         kind, header = str(description["kind"]), description["header"]
         arrays: dict[str, npt.NDArray[Any]] = {}
         offset = PREFIX.size + length

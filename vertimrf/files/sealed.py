@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from ..errors import MessageError
-from .canonical import parse_json
+from .canonical import json_of
 
 __all__ = ["MAGIC", "most_bytes", "open_chunks", "pack_head", "peek", "seal_chunks"]
 
@@ -70,7 +70,7 @@ def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
         raise MessageError(f"{where} is truncated or altered: its header does not fit; have it sent again.")
     beginning = bytes(data[: PREFIX.size + length])
     try:
-        header = parse_json(beginning[PREFIX.size :])
+        header = json_of(beginning[PREFIX.size :])
     except ValueError:
         header = None
     if not isinstance(header, dict):

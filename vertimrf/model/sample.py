@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from ..kernels import sample as draw
 from .markov_random_field import MarkovRandomField
 from .propagation import axis_map
 
-__all__ = ["sample", "sample_chunks"]
+__all__ = ["sample"]
 
 Codes = npt.NDArray[np.uint16]
 
@@ -57,7 +57,7 @@ def sample(
             codes[attribute] = np.asarray(own, np.uint16)[codes[attribute]]
         return codes
     if not 1 <= rows < 1 << 32:
-        raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw more in chunks.")
+        raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times.")
     sizes = model.sizes
     codes = np.zeros((len(sizes), rows), np.uint16)
     walk = zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True)
@@ -75,26 +75,3 @@ def sample(
         cells = draw.share_out(belief.ravel(), offsets, columns, math.prod(sizes[a] for a in new), counts, seed)
         draw.assign(codes, order, cells, np.array(new, np.int64), np.array([sizes[a] for a in new], np.int64))
     return codes
-
-
-def sample_chunks(
-    model: MarkovRandomField, rows: int, rng: np.random.Generator, chunk: int = 1 << 20
-) -> Iterator[Codes]:
-    """Draw synthetic rows a chunk at a time, each as :func:`sample` does.
-
-    Args:
-        model: the fitted model.
-        rows: number of rows in all, 1 or more.
-        rng: random generator.
-        chunk: most rows at a time.
-
-    Yields:
-        Codes [shape=(d, at most chunk), uint16].
-
-    Raises:
-        ModelError: ``rows`` or ``chunk`` is less than 1.
-    """
-    if rows < 1 or chunk < 1:
-        raise ModelError(f"Rows and chunk must be 1 or more, not {rows} and {chunk}.")
-    for begin in range(0, rows, chunk):
-        yield sample(model, min(chunk, rows - begin), rng)

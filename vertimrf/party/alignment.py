@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..errors import MessageError
 from ..files import container
 from ..keys import PrivateKey, open_sealed, read_base64, seal, to_base64
 from ..plan.plan import Plan
-from ..tables.ids import FORMATS, digest_ids, format_ids
+from ..tables.ids import FORMATS, Absent, digest_ids, digested, format_ids
 from .secret import Secret, derive
 
 __all__ = ["Match", "best_match", "open_sample", "sample_ids", "seal_sample"]
@@ -59,14 +60,14 @@ class Match:
     their_format: tuple[str, ...]
 
 
-def sample_ids(ids: pa.ChunkedArray, secret: Secret, plan: Plan, where: str) -> Sample:
+def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, where: str) -> Sample:
     """Keyed digests of some ids, under every way of writing them.
 
     Those people are taken whose ids, with all formats applied, have the least digests: other parties take the same ones, however
     they write them.
 
     Args:
-        ids: the id column.
+        pieces: the id column, piece by piece.
         secret: keys the digests.
         plan: the parties' plan.
         where: names the table in errors.
@@ -74,8 +75,18 @@ def sample_ids(ids: pa.ChunkedArray, secret: Secret, plan: Plan, where: str) -> 
     Raises:
         TableError: null or empty ids, or ids of a type that are none.
     """
-    order = np.argsort(digest_ids(format_ids(ids, FORMATS, where), where), kind="stable")[:SAMPLED]
-    chosen = ids.take(pa.array(order))
+    chosen, least = pa.chunked_array([], pa.null()), np.empty(0, np.uint64)
+    absent, records = Absent(), 0
+    for piece in pieces:
+        digests, without = digested(format_ids(piece, FORMATS, where), where)
+        absent = absent.then(without, records)
+        records += len(piece)
+        # Of all so far the least; those that come first, where some are equal.
+        held = pa.chunked_array([*chosen.chunks, *piece.chunks], piece.type)
+        least = np.concatenate([least, digests])
+        order = np.argsort(least, kind="stable")[:SAMPLED]
+        chosen, least = held.take(pa.array(order)), least[order]
+    absent.check(where)
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels.contingency import contingency, pair_tables
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.junction_tree import JunctionTree
@@ -20,7 +19,8 @@ from ..progress import Progress
 
 __all__ = ["release_local_model"]
 
-Codes = npt.NDArray[np.uint16]
+# Exact counts of marginals, one after the other as they are asked for.
+Marginals = Callable[[Sequence[tuple[int, ...]]], Iterable[npt.NDArray[np.int64]]]
 
 # What a cell of a marginal of three attributes weighs beside a cell of a pair, where cliques are scarce.
 TRIPLE_WEIGHT = 0.25
@@ -29,7 +29,7 @@ ENOUGH_MARGINALS = 500
 
 
 def release_local_model(
-    codes: Codes,
+    marginals: Marginals,
     sizes: Sequence[int],
     plan: LocalPlan,
     noise: Noise,
@@ -44,7 +44,7 @@ def release_local_model(
     the paper's data that is the more accurate by a tenth to a half.
 
     Args:
-        codes: the party's table [shape=(attributes, records), uint16].
+        marginals: counts the party's records in the cells of marginals, attributes numbered as in ``sizes``.
         sizes: domain size of each attribute.
         plan: noise scales and limits; every query made here is an event of the plan's ledger.
         noise: the noise source.
@@ -59,8 +59,8 @@ def release_local_model(
     d = len(sizes)
     wanted = Workload() if workload is None else workload
     measured = [
-        LocalMarginal((i,), noise.gaussian(contingency(codes, sizes, (i,)), plan.one_way_sigma), plan.one_way_sigma)
-        for i in range(d)
+        LocalMarginal((i,), noise.gaussian(counts, plan.one_way_sigma), plan.one_way_sigma)
+        for i, counts in enumerate(marginals([(i,) for i in range(d)]))
     ]
     if not plan.units:
         return tuple(measured)
@@ -71,19 +71,19 @@ def release_local_model(
         budget.try_clique(own)
     if plan.score_sigma:
         pairs = list(itertools.combinations(range(d), 2))
-        scores = _noisy_r_scores(codes, sizes, pairs, plan, noise)
+        scores = _noisy_r_scores(marginals, pairs, plan, noise)
         for pair in sorted(pairs, key=lambda pair: -scores[pair] * wanted.relevance(pair)):
             budget.try_edge(*pair)
     else:
         budget.try_clique(range(d))
     chosen = choose_marginals(budget.tree(), total, plan, wanted)
     cells = np.array([math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64)
-    for (attributes, units), done in zip(chosen, (np.cumsum(cells) - cells).tolist(), strict=True):
+    counted = marginals([attributes for attributes, _ in chosen])
+    for (attributes, units), exact, done in zip(chosen, counted, np.cumsum(cells).tolist(), strict=True):
+        sigma = plan.unit_sigma * math.sqrt(units)
+        measured.append(LocalMarginal(attributes, noise.gaussian(units * exact, sigma), sigma, units))
         if progress is not None:
             progress.advance(done, int(cells.sum()))
-        sigma = plan.unit_sigma * math.sqrt(units)
-        counts = noise.gaussian(units * contingency(codes, sizes, attributes), sigma)
-        measured.append(LocalMarginal(attributes, counts, sigma, units))
     return tuple(measured)
 
 
@@ -127,13 +127,12 @@ def choose_marginals(
 
 
 def _noisy_r_scores(
-    codes: Codes, sizes: tuple[int, ...], pairs: list[tuple[int, int]], plan: LocalPlan, noise: Noise
+    marginals: Marginals, pairs: list[tuple[int, int]], plan: LocalPlan, noise: Noise
 ) -> dict[tuple[int, int], float]:
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
-    n = codes.shape[1]
     exact = np.empty(len(pairs))
-    for i, table in enumerate(pair_tables(codes, sizes, pairs)):
-        product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(n, 1)
+    for i, table in enumerate(marginals(pairs)):
+        product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
     noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID
     return {pair: float(score) for pair, score in zip(pairs, noisy, strict=True)}

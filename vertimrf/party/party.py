@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError, PlanError, TableError
+from ..errors import MessageError, PlanError, SchemaError, TableError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..options import RunOptions
@@ -20,16 +21,16 @@ from ..plan.schedule import Group, cut_groups, released_sizes
 from ..privacy.noise import Noise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
-from ..sketches.agreement import publish_agreement
+from ..sketches.agreement import value_words
 from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
-from ..tables.arrow import Source
-from ..tables.impossible import check_possible
+from ..tables.arrow import COMMAS, CsvFormat, Source
+from ..tables.impossible import impossible_records
 from ..tables.table import Table, encode_table
 from .check import check_memory
 from .local_model import release_local_model
-from .persons import limited
+from .records import Composite, InMemory, Records
 from .releases import Release, Releases, table_digest
 from .secret import Secret, derive
 
@@ -82,6 +83,7 @@ class Party:
         id_format: Sequence[str] = (),
         ignore_extra: bool = False,
         person: str | None = None,
+        csv: CsvFormat = COMMAS,
     ) -> Table:
         """This party's records out of a file or data frame, for :meth:`release`.
 
@@ -92,15 +94,16 @@ class Party:
             id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
             ignore_extra: leave out columns that the plan does not know, instead of refusing the table.
             person: the column that says whose a record is, where people have several.
+            csv: how a CSV file is written.
 
         Raises:
             TableError: no table, no or no usable ids, no records.
             SchemaError: columns or values that the plan does not describe.
         """
         mine = self._plan.schema.part(self._plan.party_names[self._index])
-        return encode_table(source, id, mine, id_format=id_format, ignore_extra=ignore_extra, person=person)
+        return encode_table(source, id, mine, id_format=id_format, ignore_extra=ignore_extra, person=person, csv=csv)
 
-    def run(self, table: Table) -> Message:
+    def run(self, table: Table | Records) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
 
         Everything read from the table is an event of the plan's ledger, with fresh noise every time. No two messages for one plan
@@ -108,28 +111,30 @@ class Party:
         So what leaves goes through :meth:`release`.
 
         Args:
-            table: the party's records, encoded against its part of the schema.
+            table: the party's records, encoded against its part of the schema; on one machine, or as :class:`Records`.
 
         Raises:
             TableError: the table's attributes are not those of this party.
             SchemaError: it has records that the schema calls impossible.
         """
-        table = self._checked(table)
-        with threads(self._options.num_threads):
-            return self._message(table)
+        return self._run(self._checked(table))
 
-    def _message(self, table: Table) -> Message:
+    def _run(self, records: Records) -> Message:
+        with threads(self._options.num_threads):
+            return self._message(records)
+
+    def _message(self, records: Records) -> Message:
         plan = self._plan
         count = None
         if self._index == 0:
-            exact = np.array([table.codes.shape[1]], np.int64)
+            exact = np.array([records.count], np.int64)
             count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
             held = [self._attributes.index(a) for a in self._varying]
-            codes = table.codes if len(held) == len(table.codes) else table.codes[held]
             sizes = [plan.schema.sizes[a] for a in self._varying]
             released = release_local_model(
-                codes, sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying),
+                lambda wanted: records.marginals([tuple(held[place] for place in own) for own in wanted]),
+                sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying),
                 [[self._varying.index(a) for a in own] for own in self._linked()],
             )  # fmt: skip
             one_way = self._one_way(released)
@@ -140,13 +145,14 @@ class Party:
             with self._clock("LocEnc"):
                 key = derive(self._secret, plan.digest(), purpose="sketches")
                 published = [plan.groups[g] for g in groups]
-                rows = self._group_rows(table, published, bins)
+                composites = self._composites(published, bins)
                 if isinstance(plan.sketch, CountSketchPlan):
-                    counter = CountSketchEncoder(plan.sketch, groups, key)
-                    counter.update(table.digests, rows, self._options.progress)
+                    counter = records.encoded(
+                        functools.partial(CountSketchEncoder, plan.sketch, groups, key), composites, self._options.progress
+                    )
                     sketches = counter.result(released_sizes(published, bins, one_way), self._noise.random_bytes)
                 else:
-                    sketches = self._encode(table, groups, rows, plan.sketch, key)
+                    sketches = self._encode(records, groups, composites, plan.sketch, key)
         return Message(
             plan_digest=plan.digest(),
             party=self._index,
@@ -158,11 +164,11 @@ class Party:
             ),
             bins=bins,
             sketches=sketches,
-            agreement=self._agreement(table, one_way),
+            agreement=self._agreement(records, one_way),
         )
 
     def _agreement(
-        self, table: Table, one_way: Mapping[int, npt.NDArray[np.float64]]
+        self, records: Records, one_way: Mapping[int, npt.NDArray[np.float64]]
     ) -> tuple[npt.NDArray[np.uint8], ...]:
         """Sketches of whether this party agrees with others on what they hold too."""
         plan, out = self._plan, []
@@ -170,14 +176,17 @@ class Party:
             for attribute, sketch in plan.agreement_of(self._index).items():
                 holder = plan.schema.holders[attribute].index(self._index)
                 key = derive(self._secret, plan.digest(), purpose=f"agreement on {plan.schema.names[attribute]}")
-                codes, size = table.codes[self._attributes.index(attribute)], plan.schema.sizes[attribute]
-                released = float(one_way[attribute].sum())
-                out.append(
-                    publish_agreement(sketch, holder, key, table.digests, codes, size, released, self._noise.random_bytes)
+                size, place = plan.schema.sizes[attribute], self._attributes.index(attribute)
+                counter = records.encoded(
+                    functools.partial(CountSketchEncoder, sketch, (holder,), key),
+                    [Composite((place,), (size,), (np.arange(size),))],
+                    words=value_words(key, size),
                 )
+                (sums,) = counter.result([np.array([one_way[attribute].sum()])], self._noise.random_bytes)
+                out.append(sums)
         return tuple(out)
 
-    def answer(self, table: Table, follow_up: FollowUp) -> Answer:
+    def answer(self, table: Table | Records, follow_up: FollowUp) -> Answer:
         """The second round: sketches under the schedule that the server has made from the first round's messages.
 
         They are an event of the plan's ledger, whatever the schedule. What leaves goes through :meth:`release_answer`.
@@ -191,22 +200,24 @@ class Party:
             SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
         """
+        return self._answer(self._checked(table), follow_up)
+
+    def _answer(self, records: Records, follow_up: FollowUp) -> Answer:
         if follow_up.plan.digest() != self._plan.digest():
             raise MessageError("The follow-up was made for another plan.")
-        table = self._checked(table)
         with threads(self._options.num_threads), self._clock("LocEnc"):
             groups = follow_up.schedule.of_party(self._index)
             published = [follow_up.schedule.groups[g] for g in groups]
-            rows = self._group_rows(table, published, [follow_up.bins[g] for g in groups])
+            composites = self._composites(published, [follow_up.bins[g] for g in groups])
             key = derive(self._secret, follow_up.digest(), purpose="second sketches")
-            sketches = self._encode(table, groups, rows, follow_up.sketch, key)
+            sketches = self._encode(records, groups, composites, follow_up.sketch, key)
         return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
 
-    def release(self, table: Table, releases: Releases, seal: Callable[[Message], bytes]) -> bytes:
+    def release(self, table: Table | Records, releases: Releases, seal: Callable[[Message], bytes]) -> bytes:
         """The message as it leaves: the same bytes whenever the same table is released for the same plan.
 
         Args:
-            table: the party's records, encoded against its part of the schema.
+            table: the party's records, encoded against its part of the schema; on one machine, or as :class:`Records`.
             releases: what was released already, on disk.
             seal: turns a message into what is sent.
 
@@ -215,13 +226,13 @@ class Party:
             SchemaError: it has records that the schema calls impossible.
             PrivacyError: the plan was released for from another table, or no record can be kept of it.
         """
-        table = self._checked(table)
+        records = self._checked(table)
         return releases.once(
-            self._release("message", table), lambda: seal(self.run(table)), lambda shared: self._price("message", shared)
+            self._release("message", records), lambda: seal(self._run(records)), lambda shared: self._price("message", shared)
         )
 
     def release_answer(
-        self, table: Table, follow_up: FollowUp, releases: Releases, seal: Callable[[Answer], bytes]
+        self, table: Table | Records, follow_up: FollowUp, releases: Releases, seal: Callable[[Answer], bytes]
     ) -> bytes:
         """The answer as it leaves: the same bytes whenever the same table answers the same follow-up.
 
@@ -237,32 +248,35 @@ class Party:
             MessageError: the follow-up belongs to another plan.
             PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
         """
-        table = self._checked(table)
+        records = self._checked(table)
         return releases.once(
-            self._release("answer", table, follow_up.digest()),
-            lambda: seal(self.answer(table, follow_up)),
+            self._release("answer", records, follow_up.digest()),
+            lambda: seal(self._answer(records, follow_up)),
             lambda shared: self._price("answer", shared),
         )
 
-    def _release(self, kind: str, table: Table, follow_up: bytes = b"") -> Release:
+    def _release(self, kind: str, records: Records, follow_up: bytes = b"") -> Release:
         digest = self._plan.digest()
-        return Release(digest, self._index, kind, table_digest(table, self._secret, digest), follow_up)
+        with threads(self._options.num_threads):
+            return Release(digest, self._index, kind, table_digest(records, self._secret, digest), follow_up)
 
     def _price(self, kind: str, shared: bool) -> str:
         return price_in_words(self._plan, self._index, kind, shared)
 
-    def _checked(self, table: Table) -> Table:
+    def _checked(self, table: Table | Records) -> Records:
         """The records that take part: at most as many of a person as the plan has."""
-        mine = self._plan.schema.part(self._plan.party_names[self._index])
-        if table.attributes != mine:
+        records = InMemory(table) if isinstance(table, Table) else table
+        schema, name = self._plan.schema, self._plan.party_names[self._index]
+        mine = schema.part(name)
+        if records.attributes != mine:
             raise TableError(
-                f"The table's columns do not match what the plan asks of {self._plan.party_names[self._index]}: "
-                f"{', '.join(a.name for a in mine)}."
+                f"The table's columns do not match what the plan asks of {name}: {', '.join(a.name for a in mine)}."
             )
         key = derive(self._secret, self._plan.digest(), purpose="records of a person")
-        kept = limited(table, self._plan.records_per_person, key)
-        name = self._plan.party_names[self._index]
-        check_possible(kept.codes, self._plan.schema, name, f"The table of {name}")
+        kept = records.limited(self._plan.records_per_person, key)
+        found = kept.broken(list(schema.combinations_at(name).values()))
+        if broken := impossible_records(found, schema, name, f"The table of {name}"):
+            raise SchemaError(broken[0])
         return kept
 
     def _linked(self) -> list[tuple[int, ...]]:
@@ -282,34 +296,31 @@ class Party:
         plan = self._plan
         return cut_groups(plan.schema, [plan.groups[g] for g in plan.schedule.of_party(self._index)], one_way)
 
-    def _group_rows(self, table: Table, groups: Sequence[Group], bins: Sequence[BinMaps]) -> npt.NDArray[np.uint16]:
-        """Values of groups, one row per group [shape=(groups, records), uint16]."""
-        rows = np.zeros((len(groups), table.codes.shape[1]), np.uint16)
-        for row, group, maps in zip(rows, groups, bins, strict=True):
-            for attribute, count, mapping in zip(group.attributes, group.bins, maps, strict=True):
-                row *= np.uint16(count)
-                row += mapping.astype(np.uint16)[table.codes[self._attributes.index(attribute)]]
-        return rows
+    def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
+        """The values of groups, by places of this party's attributes."""
+        return [
+            Composite(tuple(self._attributes.index(a) for a in group.attributes), group.bins, maps)
+            for group, maps in zip(groups, bins, strict=True)
+        ]
 
     def _encode(
         self,
-        table: Table,
+        records: Records,
         groups: tuple[int, ...],
-        rows: npt.NDArray[np.uint16],
+        composites: Sequence[Composite],
         sketch: CrossPartyRelease,
         key: bytes,
     ) -> tuple[npt.NDArray[np.uint8], ...]:
-        encoder: SketchEncoder | SharedKeyEncoder
+        make: Callable[[], SketchEncoder | SharedKeyEncoder]
         match sketch:
             case ResponsePlan():
-                return respond(sketch, groups, table.digests, rows, key, self._noise.random_bytes)
+                return respond(sketch, groups, *records.gathered(composites), key, self._noise.random_bytes)
             case SharedKeyPlan():
-                encoder = SharedKeyEncoder(sketch, groups, key)
+                make = functools.partial(SharedKeyEncoder, sketch, groups, key)
             case SketchPlan():
                 if not sketch.shapes(groups):
                     return ()
-                encoder = SketchEncoder(sketch, groups, key)
+                make = functools.partial(SketchEncoder, sketch, groups, key)
             case _:
                 raise PlanError(f"This version cannot encode {sketch.encoder!r}; use the one that made the plan.")
-        encoder.update(table.digests, rows, self._options.progress)
-        return encoder.result(self._noise.random_bytes)
+        return records.encoded(make, composites, self._options.progress).result(self._noise.random_bytes)

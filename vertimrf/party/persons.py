@@ -12,7 +12,7 @@ from ..errors import TableError
 from ..kernels.prf import fill_words, tail
 from ..tables.table import Table, read_persons
 
-__all__ = ["beyond", "kept_records", "limited", "sample_rows"]
+__all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
 
 Digests = npt.NDArray[np.uint64]
 # Apart from the key blocks of sketches, whose counters are other words of other keys anyway.
@@ -53,13 +53,18 @@ def limited(table: Table, most: int, key: bytes) -> Table:
     """
     if table.persons is None:
         if most > 1:
-            raise TableError(
-                f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name "
-                "that column (--person)."
-            )
+            raise unnamed(most)
         return table
     kept = kept_records(table.digests, table.persons, most, key)
     return table if kept.all() else table.only(kept)
+
+
+def unnamed(most: int) -> TableError:
+    """The error of a table that does not say whose a record is."""
+    return TableError(
+        f"The plan is for persons with up to {most} records, so every party's table must say whose a record is: name "
+        "that column (--person)."
+    )
 
 
 def beyond(persons: Digests, most: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import LedgerEntry
 from ..privacy.noise import Noise, SystemNoise
-from ..tables.table import by_dictionary, canonical, column_numbers, records, some
+from ..tables.table import by_dictionary, canonical, column_numbers, in_records, some
 from .number_range import find_edges
 
 __all__ = ["Finding", "check_columns_of", "close", "find_domains", "none_found"]
@@ -138,7 +138,7 @@ def _numbers(domain: PrivateDomain, table: pa.Table) -> npt.NDArray[np.float64]:
         what = "within the public bounds" if domain.bounded else known.calendar or "a number"
         raise SchemaError(
             f"{where} holds {table[domain.name][int(np.argmax(wrong))].as_py()!r}, which is not {what}, in "
-            f"{records(wrong, table, None)}; correct it, or change the schema."
+            f"{_records(wrong)}; correct it, or change the schema."
         )
     present = numbers[~missing]
     return np.clip(present, low, high) if domain.bounded else present
@@ -160,10 +160,14 @@ def _texts(domain: PrivateDomain, table: pa.Table) -> dict[str, int]:
     return out
 
 
+def _records(marked: npt.NDArray[np.bool_]) -> str:
+    return in_records(int(marked.sum()), f"row {int(np.argmax(marked)) + 1}")
+
+
 def _check_missing(domain: PrivateDomain, missing: npt.NDArray[np.bool_], table: pa.Table) -> None:
     if missing.any() and not domain.known.missing:
         raise SchemaError(
-            f"Column {domain.name!r} has {records(missing, table, None)} without a value; set missing = true for it in the "
+            f"Column {domain.name!r} has {_records(missing)} without a value; set missing = true for it in the "
             "schema, or remove them."
         )
 

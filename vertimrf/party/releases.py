@@ -23,14 +23,13 @@ import numpy as np
 
 from ..errors import MessageError, PrivacyError
 from ..files import container
-from ..tables.table import Table
+from ..files.atomic import sync
+from .records import Records
 from .secret import Secret, derive
 
 __all__ = ["Release", "Releases", "table_digest"]
 
 KIND = "release record"
-# Records of a table are hashed so many at a time, sorted: memory stays a fraction of the table's.
-HASHED_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,12 @@ class Release:
     @property
     def name(self) -> str:
         """The record's file: one for each plan, party and kind, whatever the release was made from."""
-        return f"{self.kind}-{self.party}-{self.plan.hex()}.release"
+        return record_name(self.plan, self.party, self.kind)
+
+
+def record_name(plan: bytes, party: int, kind: str) -> str:
+    """The file that a release is recorded in, from its plan's digest, the party's index and "message" or "answer"."""
+    return f"{kind}-{party}-{plan.hex()}.release"
 
 
 class Releases:
@@ -96,13 +100,32 @@ class Releases:
             left.unlink(missing_ok=True)
         return released
 
+    def made(self, plan: bytes, party: int, kind: str) -> bool:
+        """Whether such a release is on record."""
+        return os.path.lexists(self.folder / record_name(plan, party, kind))
+
+    def given(self, plan: bytes, party: int, kind: str, price: Callable[[bool], str]) -> bytes:
+        """The bytes of a release that is on record, to be given again without the table.
+
+        Args:
+            plan: its plan's digest [32 bytes].
+            party: index of the party in the plan.
+            kind: "message" or "answer".
+            price: as for :meth:`once`.
+
+        Raises:
+            PrivacyError: the record is missing or damaged.
+        """
+        path = self.folder / record_name(plan, party, kind)
+        return self._read(path, path.name, kind, lambda: _remedy(price, True))[1]
+
     def _prepare(self) -> None:
         """A folder to write to, before anything is made for it."""
         try:
             if not self.folder.is_dir():
                 with suppress(FileExistsError):
                     self.folder.mkdir(mode=0o700)
-                _sync(self.folder.parent)
+                sync(self.folder.parent)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(0, "Permission denied")
         except OSError as error:
@@ -130,18 +153,29 @@ class Releases:
             # may be gone by then, removed by who came first.
             with suppress(FileExistsError, FileNotFoundError):
                 os.link(draft, path)
-            _sync(self.folder)
+            sync(self.folder)
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise self._unwritable(error) from None
 
     def _recorded(self, path: Path, release: Release, price: Callable[[bool], str]) -> bytes:
         """The bytes on record, if they are this release's."""
-        what = f"The record of the {release.kind} released for this plan, {path},"
+        found, released = self._read(path, release.name, release.kind, lambda: _remedy(price, True))
+        if found.follow_up != release.follow_up:
+            raise PrivacyError(
+                f"This plan's {release.kind} was released already, to another follow-up. {_remedy(price, False)}"
+            )
+        if found.table != release.table:
+            raise PrivacyError(
+                f"This plan's {release.kind} was released already, from another table or under another secret: only the same "
+                f"records give the same {release.kind} again. {_remedy(price, True)}"
+            )
+        return released
 
-        def remedy(shared: bool = True) -> str:
-            return f"{price(shared)} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
-
+    def _read(self, path: Path, name: str, kind: str, remedy: Callable[[], str]) -> tuple[Release, bytes]:
+        """What a record says, and the bytes in it."""
+        what = f"The record of the {kind} released for this plan, {path},"
+        found = None
         try:
             header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
             released = arrays["released"].tobytes()
@@ -156,19 +190,12 @@ class Releases:
         except OSError as error:
             raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {remedy()}") from None
         except (MessageError, KeyError, TypeError, ValueError, OverflowError):
-            intact, found = False, release
-        if not intact or found.name != release.name:
+            intact = False
+        if not intact or found is None or found.name != name:
             raise PrivacyError(
                 f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. {remedy()}"
             )
-        if found.follow_up != release.follow_up:
-            raise PrivacyError(f"This plan's {release.kind} was released already, to another follow-up. {remedy(False)}")
-        if found.table != release.table:
-            raise PrivacyError(
-                f"This plan's {release.kind} was released already, from another table or under another secret: only the same "
-                f"records give the same {release.kind} again. {remedy()}"
-            )
-        return released
+        return found, released
 
     def _unwritable(self, error: OSError) -> PrivacyError:
         return PrivacyError(
@@ -177,28 +204,19 @@ class Releases:
         )
 
 
-def table_digest(table: Table, secret: Secret, plan_digest: bytes) -> bytes:
+def _remedy(price: Callable[[bool], str], shared: bool) -> str:
+    return f"{price(shared)} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
+
+
+def table_digest(records: Records, secret: Secret, plan_digest: bytes) -> bytes:
     """Tells whether two tables hold the same records, in whatever order, to who has the secret [32 bytes].
 
     Args:
-        table: record ids (as digests) and codes.
+        records: ids (as digests) and codes.
         secret: keys the digest, so that a record on a stolen disk confirms no guess of the table.
         plan_digest: of the plan that the table was encoded for.
     """
+    total = records.keyed_sum(derive(secret, plan_digest, purpose="records of a release"))
     digest = hashlib.blake2b(key=derive(secret, plan_digest, purpose="release record"), digest_size=32)
-    digest.update(repr(table.codes.shape).encode())
-    order = np.argsort(table.digests, kind="stable")
-    for start in range(0, order.size, HASHED_AT_ONCE):
-        chosen = order[start : start + HASHED_AT_ONCE]
-        digest.update(table.digests[chosen].astype("<u8").tobytes())
-        digest.update(np.ascontiguousarray(table.codes[:, chosen], dtype="<u2").tobytes())
+    digest.update(repr((len(records.attributes), records.count, total)).encode())
     return digest.digest()
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder outlast a crash."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -54,7 +54,7 @@ class Secret:
 
     def save(self, path: str | Path) -> None:
         """Write the secret, readable by its owner alone."""
-        write_text(path, json.dumps({"kind": KIND, "value": to_base64(self.value)}) + "\n", private=True)
+        write_text(path, json.dumps({"kind": KIND, "value": to_base64(self.value)}) + "\n", private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Secret:

@@ -119,9 +119,13 @@ class FollowUp:
         """SHA-256 of the canonical JSON [32 bytes]; every answer carries it, and hash keys are derived from it."""
         return json_digest(self.to_json())
 
+    def to_text(self) -> str:
+        """It as a file holds it."""
+        return json.dumps(self.to_json()) + "\n"
+
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""
-        write_text(path, json.dumps(self.to_json()) + "\n")
+        write_text(path, self.to_text(), synced=True)
 
     @classmethod
     def load(cls, path: str | Path, plan: Plan) -> FollowUp:

@@ -53,6 +53,8 @@ COPIES = 4
 # Keys of a block (see ``vertimrf.sketches.encoder``), and how far below the mean a row's lowest level lies.
 BLOCK_KEYS = 1 << 16
 MARGIN = 1.5
+# Values of groups that are worked out at a time (``vertimrf.party.records``), and digests that are put in order of them.
+GROUPED_CELLS, GROUPED_DIGESTS = 1 << 26, 1 << 25
 # How full the cliques of a graph are that has grown to its limit, on average (0.28 to 0.52 on the tables above).
 FULL = 0.4
 # Triples that stand for all of a party's.
@@ -122,10 +124,12 @@ def forecast(plan: Plan) -> WholeForecast | None:
         local_model += SECONDS_PER_MEASURED_CELL * measured
         if local.units:
             local_model += SECONDS_PER_LOCAL_CELL * model_cells(sizes, local.largest_clique)
-        # Codes of attributes and groups, two bytes each; digests, as they are and by value.
-        columns = len(sizes) + len(plan.schedule.of_party(party))
         work += sum(SECONDS_PER_SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values())
-        memory = PROCESS_BYTES + records * (2 * columns + 32) + max(wide * held[party], held[party] + COPIES * packed[party])
+        # Codes, two bytes each, and digests, as they are and sorted; then pieces of groups, and digests by value.
+        table = records * (2 * len(sizes) + 24) + 2 * min(records * len(plan.schedule.of_party(party)), GROUPED_CELLS)
+        if not isinstance(plan.sketch, CountSketchPlan):
+            table += 8 * min(records * len(plan.schedule.of_party(party)), max(records, GROUPED_DIGESTS))
+        memory = PROCESS_BYTES + table + max(wide * held[party], held[party] + COPIES * packed[party])
         parties.append(Forecast(work, memory))
     varying = [size for size in plan.schema.sizes if size > 1]
     cells = model_cells(varying, plan.tau)

@@ -435,7 +435,7 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Write the plan as readable JSON."""
-        write_text(path, json.dumps(self.to_json() | {"standing": self.standing.to_json()}, indent=1) + "\n")
+        write_text(path, json.dumps(self.to_json() | {"standing": self.standing.to_json()}, indent=1) + "\n", synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:

@@ -20,7 +20,7 @@ import tomli_w
 
 from ..errors import SchemaError
 from ..files.atomic import MOST_JSON, read_bytes, write_text
-from ..files.canonical import check_depth, json_digest, parse_json
+from ..files.canonical import check_depth, json_digest, json_of
 from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import Attribute, is_text
 from .impossible import Combination, Impossible, contradiction, never
@@ -422,7 +422,7 @@ def read_schema(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
     try:
-        return parse_json(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
+        return json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
     except (ValueError, RecursionError) as error:
         language = "JSON" if path.suffix == ".json" else "TOML"
         why = "it nests too deeply" if isinstance(error, RecursionError) else error

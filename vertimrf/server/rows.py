@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from ..plan.attribute import Attribute
 from ..plan.defaults import HELD_BY
 from ..plan.schema import Schema
 
-__all__ = ["decode", "with_holders"]
+__all__ = ["decode", "decode_pieces", "with_holders"]
+
+# Rows that are decoded at a time.
+PIECE_ROWS = 1 << 18
 
 
 def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng: np.random.Generator) -> pa.Table:
@@ -33,24 +36,58 @@ def decode(codes: npt.NDArray[np.integer], attributes: Sequence[Attribute], rng:
     Raises:
         TableError: a code is outside its attribute's domain.
     """
-    columns = {}
+    return pa.concat_tables(decode_pieces(codes, attributes, rng))
+
+
+def decode_pieces(
+    codes: npt.NDArray[np.integer],
+    attributes: Sequence[Attribute],
+    rng: np.random.Generator,
+    holding: Callable[[pa.Table, slice], pa.Table] = lambda piece, rows: piece,
+) -> Iterator[pa.Table]:
+    """As :func:`decode`, piece by piece, one at least: values take several times the memory of codes.
+
+    Args:
+        codes, attributes, rng: as there.
+        holding: makes more of each piece, told which rows it has.
+
+    Raises:
+        TableError: a code is outside its attribute's domain.
+    """
     for attribute, row in zip(attributes, codes, strict=True):
         if len(row) and not (row.min() >= 0 and row.max() < attribute.size):
             raise TableError(
                 f"Attribute {attribute.name!r} has the codes 0 to {attribute.size - 1}, not {row.min()} to {row.max()}."
             )
-        missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
-        # Missing cells get some valid code, with a null over it below.
-        present = np.where(missing, 0, row).astype(np.int64)
-        if attribute.kind == "categorical":
-            column = pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
-        else:
-            # Missing cells take no part in the shape inside bins.
-            held = present[~missing]
-            values = pa.array(held) if attribute.kind == "integer" else numbers_inside(attribute, held, rng)
-            column = values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
-        columns[attribute.name] = column
-    return pa.table(columns)
+    # The shape inside bins is that of all rows.
+    counts = [
+        np.bincount(row, minlength=attribute.size)[: len(attribute.edges) - 1]
+        if attribute.kind == "numeric"
+        else np.empty(0, np.int64)
+        for attribute, row in zip(attributes, codes, strict=True)
+    ]
+    for first in range(0, max(codes.shape[1], 1), PIECE_ROWS):
+        rows = slice(first, first + PIECE_ROWS)
+        columns = {
+            attribute.name: _decoded(attribute, row[rows], own, rng)
+            for attribute, row, own in zip(attributes, codes, counts, strict=True)
+        }
+        yield holding(pa.table(columns), rows)
+
+
+def _decoded(
+    attribute: Attribute, row: npt.NDArray[np.integer], counts: npt.NDArray[np.integer], rng: np.random.Generator
+) -> pa.Array:
+    """One column's values; ``counts`` are those of a numeric attribute's bins in all rows."""
+    missing = (row == attribute.size - 1) if attribute.missing else np.zeros(len(row), bool)
+    # Missing cells get some valid code, with a null over it below.
+    present = np.where(missing, 0, row).astype(np.int64)
+    if attribute.kind == "categorical":
+        return pa.array(list(attribute.values)).take(pa.array(present, mask=missing))
+    # Missing cells are drawn no number.
+    held = present[~missing]
+    values = pa.array(held) if attribute.kind == "integer" else numbers_inside(attribute, held, counts, rng)
+    return values.take(pa.array(np.cumsum(~missing) - 1, mask=missing)) if missing.any() else values
 
 
 def with_holders(
@@ -73,7 +110,9 @@ def with_holders(
     return pa.table({**columns, HELD_BY: pa.array(["+".join(own) for own in holders]).take(pa.array(held))})
 
 
-def numbers_inside(attribute: Attribute, codes: npt.NDArray[np.int64], rng: np.random.Generator) -> pa.Array:
+def numbers_inside(
+    attribute: Attribute, codes: npt.NDArray[np.int64], counts: npt.NDArray[np.integer], rng: np.random.Generator
+) -> pa.Array:
     """Numbers inside the bins of a numeric attribute, of the kind it declares [length n].
 
     Inside a bin the density is a line that keeps the bin's count and stays between its neighbours' densities, level where both
@@ -84,7 +123,7 @@ def numbers_inside(attribute: Attribute, codes: npt.NDArray[np.int64], rng: np.r
         # A multiple of the step stands for all numbers up to the next.
         low, high = np.array([attribute.multiples(code) for code in range(bins)]).T
         bounds = np.append(low, high[-1] + 1).astype(float)
-        steps = np.floor(drawn_inside(bounds, codes, rng)).astype(np.int64)
+        steps = np.floor(drawn_inside(bounds, codes, counts, rng)).astype(np.int64)
         steps = np.clip(steps, low[codes], high[codes])
     else:
         bounds = np.array(attribute.edges)
@@ -94,7 +133,7 @@ def numbers_inside(attribute: Attribute, codes: npt.NDArray[np.int64], rng: np.r
     if attribute.integral:
         return pa.array(steps)
     # 3 * 0.1 is 0.30000000000000004.
-    numbers = np.round(steps * attribute.step, 12) if attribute.step else drawn_inside(bounds, codes, rng)
+    numbers = np.round(steps * attribute.step, 12) if attribute.step else drawn_inside(bounds, codes, counts, rng)
     # Rounding may reach the upper edge, which belongs to the next bin.
     edges = np.array(attribute.edges)
     below = np.where(codes == bins - 1, edges[-1], np.nextafter(edges[codes + 1], -np.inf))
@@ -109,11 +148,12 @@ def arrow_type(attribute: Attribute) -> pa.DataType:
 
 
 def drawn_inside(
-    bounds: npt.NDArray[np.float64], codes: npt.NDArray[np.int64], rng: np.random.Generator
+    bounds: npt.NDArray[np.float64], codes: npt.NDArray[np.int64], counts: npt.NDArray[np.integer], rng: np.random.Generator
 ) -> npt.NDArray[np.float64]:
-    """A number inside the bin of every code [shape=(n,)]; bin i is from bounds[i] to bounds[i + 1]."""
+    """A number inside the bin of every code [shape=(n,)]; bin i is from bounds[i] to bounds[i + 1], and of all numbers
+    ``counts[i]`` lie in it."""
     width, middle = np.diff(bounds), (bounds[1:] + bounds[:-1]) / 2
-    density = np.bincount(codes, minlength=len(width)) / width
+    density = counts / width
     # Beyond the bounds there is nothing.
     beside = np.concatenate([[0], density, [0]])
     at = np.concatenate([bounds[:1], middle, bounds[-1:]])

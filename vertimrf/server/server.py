@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import __version__
 from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
@@ -28,6 +29,7 @@ from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
+from .found import Found, released_by
 from .global_graph import GlobalGraph, combine_graphs
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import Overlap, estimate_total, find_overlap, holdings, same_people, same_sizes
@@ -57,6 +59,7 @@ class Result:
         initial: what the parties' own marginals tell without any sketches, as :class:`FirstRound` has it.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to.
+        found: what the messages told, for a report.
         disagreements: how far parties contradict each other on the columns that several hold.
         seconds: wall time per phase.
         warnings: sentences about what the run could not do.
@@ -73,6 +76,7 @@ class Result:
     initial: MarkovRandomField
     ledger: Ledger
     crossing: tuple[tuple[int, ...], ...]
+    found: Found
     disagreements: tuple[Disagreement, ...]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
@@ -84,18 +88,31 @@ class Result:
     @property
     def table(self) -> pa.Table:
         """The synthetic rows in the schema's original values; null where no party holds one, and then with who does."""
-        from .rows import decode, with_holders
+        import pyarrow as pa
 
-        table = decode(self.codes, self.plan.schema.attributes, np.random.default_rng(self.seed))
-        if self.held is None:
-            return table
+        return pa.concat_tables(self.pieces())
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """The rows of :attr:`table`, piece by piece: values take several times the memory of codes."""
+        from .rows import decode_pieces, with_holders
+
+        schema, held, rng = self.plan.schema, self.held, np.random.default_rng(self.seed)
+        if held is None:
+            return decode_pieces(self.codes, schema.attributes, rng)
         holders = [*(part.parties for part in self.others), self.plan.party_names]
-        return with_holders(table, self.plan.schema, holders, self.held)
+        return decode_pieces(
+            self.codes, schema.attributes, rng, lambda piece, rows: with_holders(piece, schema, holders, held[rows])
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """Privacy spent, timings and model size, JSON-able."""
+        """What was run, privacy spent, timings, model size, and what the messages told, JSON-able."""
         names = self.plan.schema.names
         return {
+            "version": __version__,
+            "plan": self.plan.fingerprint,
+            "encoder": self.plan.encoder,
+            "expected_records": self.plan.expected_records,
+            "parties": {party: list(held) for party, held in self.plan.schema.parties},
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
             "private": self.ledger.private,
@@ -109,6 +126,7 @@ class Result:
             "shared_columns": [found.to_json(self.plan) for found in self.disagreements],
             "warnings": list(self.warnings),
             **({} if self.overlap is None else {"population": self.plan.population, "overlap": self.overlap.to_json()}),
+            "found": self.found.to_json(self.plan, self.model),
         }
 
 
@@ -308,9 +326,10 @@ class Server:
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
         attributes = tuple(m.attributes for m in graph.kept)
         warnings = (*first.warnings, *graph.warnings, *doubts)
+        told = Found(released_by(first.messages), (*first.local, *crossing))
         return Result(
-            plan, codes, fitted, first.initial, ledger, attributes, first.disagreements, clock.seconds, warnings, options.seed,
-            None if parts is None else parts.overlap, others, held_by,
+            plan, codes, fitted, first.initial, ledger, attributes, told, first.disagreements, clock.seconds, warnings,
+            options.seed, None if parts is None else parts.overlap, others, held_by,
         )  # fmt: skip
 
     def _fitted(

@@ -16,51 +16,29 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ..kernels.count_sketch import cross_products
 from .count_intersections import CORRELATIONS, HIGHEST_SQUARE, CountedGroup, code_curve, code_moments
-from .count_sketch import CountSketchEncoder
 from .parameters import CountSketchPlan
 
-__all__ = ["agreeing", "publish_agreement"]
+__all__ = ["agreeing", "value_words"]
 
 
-def publish_agreement(
-    plan: CountSketchPlan,
-    holder: int,
-    secret: bytes,
-    digests: npt.NDArray[np.uint64],
-    codes: npt.NDArray[np.uint16],
-    values: int,
-    released: float,
-    entropy: Callable[[int], bytes] = os.urandom,
-) -> npt.NDArray[np.uint8]:
-    """One party's table.
+def value_words(secret: bytes, values: int) -> npt.NDArray[np.uint64]:
+    """A secret word for each value: id and value together make a digest of their own, that of the id with the word mixed in.
 
     Args:
-        plan: public parameters; a group for each holder of the attribute.
-        holder: which of the holders this is.
         secret: 32 bytes derived for this attribute from the parties' secret and the plan, the same at all of them.
-        digests: of the record ids [shape=(n,), uint64].
-        codes: the attribute's values [shape=(n,), uint16].
         values: number of values.
-        released: records, as the party's released figures tell.
-        entropy: see :meth:`CountSketchEncoder.result`.
 
     Returns:
-        [shape=(1, numbers), uint8]
+        [shape=(values,), uint64]
     """
-    # A secret word for each value, so that id and value make a digest of their own.
-    words = np.frombuffer(hashlib.shake_256(b"vertimrf values" + secret).digest(8 * values), "<u8").astype(np.uint64)
-    encoder = CountSketchEncoder(plan, (holder,), secret)
-    encoder.update(digests ^ words[codes], np.zeros((1, len(codes)), np.uint16))
-    (table,) = encoder.result([np.array([released])], entropy)
-    return table
+    return np.frombuffer(hashlib.shake_256(b"vertimrf values" + secret).digest(8 * values), "<u8").astype(np.uint64)
 
 
 def agreeing(
@@ -70,7 +48,8 @@ def agreeing(
 
     Args:
         plan: public parameters.
-        tables: per holder, what :func:`publish_agreement` gave.
+        tables: per holder, the sketch of its records under the words of :func:`value_words`, all in one group of one value
+            [shape=(1, numbers)].
         released: per holder, records as it released them.
         total: record count.
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import functools
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +20,19 @@ import pyarrow.parquet
 
 from ..errors import MessageError, TableError
 from ..files.atomic import MOST_KEY, read_bytes, replacing, write_text
-from ..files.canonical import parse_json
+from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
 
-__all__ = ["COMMAS", "CsvFormat", "Source", "check_output", "read_arrow", "read_batches", "read_standing", "write_table"]
+__all__ = ["COMMAS", "CsvFormat", "Pieces", "Source", "check_output", "open_pieces", "read_arrow", "read_standing", "write_table"]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # Where a table states its standing: under this key of its metadata, or, if its format has none, in a file of this ending.
 STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
+# Of a table that is read in pieces, so many cells lie in memory at a time, in so many rows at most.
+PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
+# Of a column of a Parquet file, so many bytes are read at a time.
+READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,124 @@ def read_arrow(source: Source, csv: CsvFormat = COMMAS) -> pa.Table:
     return table
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """A table that is gone through in pieces, as often as need be; of a file no more than a piece lies in memory.
+
+    Attributes:
+        names: its columns.
+        where: what to call it in errors.
+        batches: gives its rows, of these columns, in batches of any size.
+    """
+
+    names: tuple[str, ...]
+    where: str
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+
+    def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows in order, in tables that are not empty.
+
+        Args:
+            columns: which, in the order of the tables'; None for all.
+
+        Raises:
+            TableError: the file cannot be read to its end.
+        """
+        columns = self.names if columns is None else columns
+        most = min(max(PIECE_CELLS // max(len(columns), 1), 1), PIECE_ROWS)
+        held: list[pa.RecordBatch] = []
+        room = most
+        for batch in self.batches(columns):
+            start = 0
+            while start < batch.num_rows:
+                held.append(batch.slice(start, room))
+                start += held[-1].num_rows
+                room -= held[-1].num_rows
+                if not room:
+                    yield pa.Table.from_batches(held)
+                    held, room = [], most
+        if held:
+            yield pa.Table.from_batches(held)
+
+    def cells(self, column: str, rows: Sequence[int]) -> list[pa.Scalar]:
+        """Cells of a column.
+
+        Args:
+            column: its name.
+            rows: from 0, increasing.
+        """
+        out: list[pa.Scalar] = []
+        first = 0
+        for piece in self.read([column]) if rows else ():
+            while len(out) < len(rows) and rows[len(out)] < first + piece.num_rows:
+                out.append(piece[column][rows[len(out)] - first])
+            first += piece.num_rows
+            if len(out) == len(rows):
+                break
+        return out
+
+
+def open_pieces(source: Source, csv: CsvFormat = COMMAS) -> Pieces:
+    """A table in pieces, out of what :func:`read_arrow` reads.
+
+    Columns of a CSV file are text, as there.
+
+    Raises:
+        TableError: missing file, or not a table.
+    """
+    if isinstance(source, Pieces):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        table = read_arrow(source)
+        return Pieces(
+            tuple(table.column_names), "The table", lambda columns: iter(table.select(list(columns)).to_batches(PIECE_ROWS))
+        )
+    path = Path(source)
+    kind = file_kind(path)
+    with _reading(path):
+        if kind == "parquet":
+            names = pa.parquet.read_schema(path).names
+        elif kind == "arrow":
+            with pa.ipc.open_file(str(path)) as file:
+                names = file.schema.names
+        else:
+            with open_csv(path, csv) as reader:
+                names = reader.schema.names
+    check_names(names, str(path))
+    return Pieces(tuple(names), str(path), functools.partial(_file_batches, path, kind, csv))
+
+
+def _file_batches(path: Path, kind: str, csv: CsvFormat, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Batches of a file, each read when it is asked for."""
+    with _reading(path):
+        if kind == "parquet":
+            # Ahead of time it would read whole row groups, which may be the whole file.
+            with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES) as file:
+                yield from file.iter_batches(batch_size=PIECE_ROWS // 4, columns=list(columns))
+        elif kind == "arrow":
+            with pa.ipc.open_file(str(path)) as file:
+                count = file.num_record_batches
+            for i in range(count):
+                # Opened anew for each, so that pages of those gone through are not kept.
+                with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
+                    batch = file.get_batch(i).select(list(columns))
+                    # Offsets and indices that lead elsewhere, which nobody else looks at.
+                    batch.validate(full=True)
+                yield batch
+        else:
+            with open_csv(path, csv, columns=columns) as reader:
+                yield from reader
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What Arrow and the file system say of a file, as an error of ours."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
+
+
 def from_object(source: Source) -> pa.Table:
     """An Arrow table out of an object in memory."""
     if isinstance(source, pa.Table):
@@ -116,7 +241,7 @@ def executed(source: Source) -> Source:
 def read_file(path: Path, csv: CsvFormat) -> pa.Table:
     """An Arrow table out of a file."""
     kind = file_kind(path)
-    try:
+    with _reading(path):
         if kind == "parquet":
             table = pa.parquet.read_table(path)
         elif kind == "arrow":
@@ -127,8 +252,6 @@ def read_file(path: Path, csv: CsvFormat) -> pa.Table:
         else:
             with open_csv(path, csv) as reader:
                 table = reader.read_all()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
     check_names(table.column_names, str(path))
     return table
 
@@ -151,8 +274,16 @@ def file_kind(path: Path) -> str:
     return kind
 
 
-def open_csv(path: Path, csv: CsvFormat = COMMAS, block_size: int = 1 << 22) -> pa.csv.CSVStreamingReader:
-    """A streaming reader that leaves every cell as text; only cells with nothing between the commas are null."""
+def open_csv(
+    path: Path, csv: CsvFormat = COMMAS, block_size: int = 1 << 22, columns: Sequence[str] | None = None
+) -> pa.csv.CSVStreamingReader:
+    """A streaming reader that leaves every cell as text; only cells with nothing between the commas are null.
+
+    Args:
+        path, csv: the file, and how it is written.
+        block_size: bytes read at a time.
+        columns: those to read; None for all.
+    """
 
     def open_with(types: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
         return pa.csv.open_csv(
@@ -160,9 +291,10 @@ def open_csv(path: Path, csv: CsvFormat = COMMAS, block_size: int = 1 << 22) -> 
             read_options=pa.csv.ReadOptions(block_size=block_size, encoding=csv.encoding),
             parse_options=pa.csv.ParseOptions(newlines_in_values=True, delimiter=csv.delimiter),
             convert_options=pa.csv.ConvertOptions(
-                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+                include_columns=list(columns or types),
             ),
-        )
+        )  # fmt: skip
 
     with open_with({}) as reader:
         names = reader.schema.names
@@ -201,39 +333,62 @@ def check_output(path: str | os.PathLike[str]) -> str:
     raise TableError(f"{path}: no table format goes with this name; end it in .csv, .csv.gz, .parquet or .arrow.")
 
 
-def write_table(table: pa.Table, path: str | os.PathLike[str], standing: Standing | None = None) -> None:
+def write_table(
+    table: pa.Table | Iterable[pa.Table], path: str | os.PathLike[str], standing: Standing | None = None
+) -> int:
     """Write a table, whole or not at all: .parquet, .arrow or .feather, .csv or .csv.gz by suffix.
 
     Args:
-        table: what to write.
+        table: what to write; or pieces of it, one at least, with the same columns.
         path: where to.
         standing: what the table may claim; Parquet and Arrow files carry it in their schema's metadata, and CSV files, which
             have none, get a file beside them. None for tables that claim nothing.
+
+    Returns:
+        The rows written.
 
     Raises:
         TableError: another suffix, or the file cannot be written.
     """
     path = Path(path)
     kind = check_output(path)
+    pieces = iter([table] if isinstance(table, pa.Table) else table)
+    first = next(pieces)
+    schema = first.schema
+    if standing is not None and not kind.startswith(".csv"):
+        stated = json.dumps(standing.to_json()).encode()
+        schema = schema.with_metadata({**(schema.metadata or {}), STANDING_KEY: stated})
+    rows = 0
     try:
-        if standing is not None and not kind.startswith(".csv"):
-            stated = json.dumps(standing.to_json()).encode()
-            table = table.replace_schema_metadata({**(table.schema.metadata or {}), STANDING_KEY: stated})
         with replacing(path) as draft:
-            if kind == ".parquet":
-                pa.parquet.write_table(table, draft)
-            elif kind in (".arrow", ".feather"):
-                with pa.ipc.new_file(str(draft), table.schema) as file:
-                    file.write_table(table)
-            else:
-                with pa.output_stream(draft, compression="gzip" if kind == ".csv.gz" else None) as file:
-                    pa.csv.write_csv(table, file)
-                if standing is not None:
-                    # Before the table is there, which it then never is without; and for this table alone.
-                    beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
-                    write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
+            with _writer(draft, kind, schema) as writer:
+                for piece in itertools.chain([first], pieces):
+                    writer.write_table(piece.cast(schema))
+                    rows += piece.num_rows
+            if kind.startswith(".csv") and standing is not None:
+                # Before the table is there, which it then never is without; and for this table alone.
+                beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
+                write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path} cannot be written ({one_line(error)}).") from None
+    return rows
+
+
+@contextlib.contextmanager
+def _writer(path: Path, kind: str, schema: pa.Schema) -> Iterator[Any]:
+    """What writes tables of a schema to a file, piece by piece."""
+    if kind == ".parquet":
+        with pa.parquet.ParquetWriter(path, schema) as writer:
+            yield writer
+    elif kind in (".arrow", ".feather"):
+        with pa.ipc.new_file(str(path), schema) as writer:
+            yield writer
+    else:
+        with (
+            pa.output_stream(path, compression="gzip" if kind == ".csv.gz" else None) as file,
+            pa.csv.CSVWriter(file, schema) as writer,
+        ):
+            yield writer
 
 
 def read_standing(source: Source) -> Standing:
@@ -251,7 +406,7 @@ def read_standing(source: Source) -> Standing:
         path = Path(source)
         kind = file_kind(path)
         if kind == "csv":
-            beside = parse_json(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MOST_KEY))
+            beside = json_of(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MOST_KEY))
             return Standing.from_json(beside["standing"]) if beside["sha256"] == _sha256(path) else UNSTATED
         if kind == "parquet":
             return _stated(pa.parquet.read_schema(path))
@@ -270,21 +425,4 @@ def _sha256(path: Path) -> str:
 
 def _stated(schema: pa.Schema) -> Standing:
     stated = (schema.metadata or {}).get(STANDING_KEY)
-    return UNSTATED if stated is None else Standing.from_json(parse_json(stated))
-
-
-def read_batches(path: Path, rows: int) -> Iterator[pa.RecordBatch]:
-    """Non-empty record batches of a file, of at most ``rows`` records."""
-    kind = file_kind(path)
-    try:
-        if kind == "parquet":
-            with pa.parquet.ParquetFile(path) as file:
-                found = file.iter_batches(batch_size=rows)
-                yield from (batch for batch in found if batch.num_rows)
-        else:
-            with open_csv(path) if kind == "csv" else pa.ipc.open_file(str(path)) as reader:
-                found = reader if kind == "csv" else map(reader.get_batch, range(reader.num_record_batches))
-                for piece in found:
-                    yield from (piece.slice(start, rows) for start in range(0, piece.num_rows, rows))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
+    return UNSTATED if stated is None else Standing.from_json(json_of(stated))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +14,29 @@ import pyarrow.compute as pc
 from ..errors import TableError
 from ..kernels.digest import digest_fixed, digest_integers, digest_strings
 
-__all__ = ["FORMATS", "check_distinct", "check_formats", "digest_ids", "format_ids", "id_shapes", "record_digests", "shown"]
+__all__ = [
+    "FORMATS",
+    "Absent",
+    "check_distinct",
+    "check_formats",
+    "digest_ids",
+    "digested",
+    "format_ids",
+    "id_shapes",
+    "most_shapes",
+    "record_digests",
+    "repeated",
+    "repeats",
+    "shown",
+]
 
 # What may be done to ids that are written differently, in this order: spaces around them dropped, letters made small, 123.0 made
 # 123, zeros in front dropped.
 FORMATS = ("strip", "lower", "whole", "unpad")
 DIGIT, LETTER = "0", "a"
 LONGEST_SHAPE = 40
+# Of rows at fault, so many are named.
+EXAMPLES = 3
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
@@ -109,7 +127,14 @@ def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
     ):
         texts = pc.replace_substring_regex(texts, pattern, shape)
     shapes = pc.utf8_slice_codeunits(texts, 0, LONGEST_SHAPE).value_counts().to_pylist()
-    found = {"(none)" if one["values"] is None else one["values"]: one["counts"] for one in shapes}
+    return most_shapes({"(none)" if one["values"] is None else one["values"]: one["counts"] for one in shapes})
+
+
+def most_shapes(*counted: Mapping[str, int]) -> dict[str, int]:
+    """Shapes of several pieces of a table together, most frequent first."""
+    found: Counter[str] = Counter()
+    for one in counted:
+        found.update(one)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -165,6 +190,38 @@ def is_uuid(kind: pa.DataType) -> bool:
     return bool(getattr(kind, "extension_name", "") == "arrow.uuid")
 
 
+@dataclass(frozen=True)
+class Absent:
+    """Records without an id.
+
+    Attributes:
+        count: how many there are.
+        rows: the first of them, from 0.
+    """
+
+    count: int = 0
+    rows: tuple[int, ...] = ()
+
+    def then(self, later: Absent, before: int) -> Absent:
+        """These, and those of a piece that comes after ``before`` records."""
+        if not later.count:
+            return self
+        return Absent(self.count + later.count, (*self.rows, *(before + row for row in later.rows))[:EXAMPLES])
+
+    def check(self, where: str) -> None:
+        """There must be none.
+
+        Raises:
+            TableError: there are some.
+        """
+        if self.count:
+            examples = ", ".join(str(row + 1) for row in self.rows) + (", ..." if self.count > EXAMPLES else "")
+            raise TableError(
+                f"{where}: {self.count:,} record{'s have' if self.count > 1 else ' has'} no id (row {examples}); "
+                "give every record an id."
+            )
+
+
 def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
     """64-bit digests of record ids; a whole number has the digest of its decimal text, a UUID that of its usual text.
 
@@ -178,26 +235,33 @@ def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
     Raises:
         TableError: null or empty ids, or ids of another type.
     """
+    digests, absent = digested(column, where)
+    absent.check(where)
+    return digests
+
+
+def digested(column: pa.ChunkedArray, where: str) -> tuple[npt.NDArray[np.uint64], Absent]:
+    """As :func:`digest_ids`, of a piece of a table: where ids are absent, zeros, and which they are.
+
+    Raises:
+        TableError: ids of another type.
+    """
     column = plain_ids(column, where)
-    texts = is_text(column.type) or is_bytes(column.type)
-    absent = column.is_null()
-    if texts:
-        absent = pc.or_(absent, pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
-    rows = np.flatnonzero(absent.to_numpy())
+    missing = column.is_null()
+    if is_text(column.type) or is_bytes(column.type):
+        missing = pc.or_(missing, pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
+    rows = np.flatnonzero(missing.to_numpy())
     if len(rows):
-        examples = ", ".join(str(row + 1) for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
-        raise TableError(
-            f"{where}: {len(rows):,} record{'s have' if len(rows) > 1 else ' has'} no id (row {examples}); "
-            "give every record an id."
-        )
+        return np.zeros(len(column), np.uint64), Absent(len(rows), tuple(rows[:EXAMPLES].tolist()))
     if pa.types.is_integer(column.type):
-        return digest_integers(column.to_numpy())
+        return digest_integers(column.to_numpy()), Absent()
     if is_uuid(column.type):
-        return digest_strings(*uuid_text(column))
+        return digest_strings(*uuid_text(column)), Absent()
     array = column.cast(pa.large_binary()).combine_chunks()
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return digest_strings(bounds, np.frombuffer(data, np.uint8))
+    # Empty columns may have no buffer at all.
+    return digest_strings(bounds, np.frombuffer(data or b"", np.uint8)), Absent()
 
 
 def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
@@ -212,14 +276,34 @@ def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.arange(len(raw) + 1, dtype=np.int64) * 36, text.reshape(-1)
 
 
-def check_distinct(digests: npt.NDArray[np.uint64], ids: pa.ChunkedArray, where: str) -> None:
-    """Ids must be distinct."""
+def repeats(digests: npt.NDArray[np.uint64]) -> int:
+    """How many records have an id that another has before them."""
+    ordered = np.sort(digests)
+    return int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+
+
+def check_distinct(digests: npt.NDArray[np.uint64], cells: Callable[[Sequence[int]], list[pa.Scalar]], where: str) -> None:
+    """Ids must be distinct.
+
+    Args:
+        digests: of all ids [shape=(n,), uint64].
+        cells: gives the ids in some rows, from 0 and increasing.
+        where: names the column in errors.
+
+    Raises:
+        TableError: some are not.
+    """
+    if not (count := repeats(digests)):
+        return
     order = np.argsort(digests, kind="stable")
-    again = order[1:][digests[order][1:] == digests[order][:-1]]
-    if len(again):
-        again.sort()
-        examples = list(dict.fromkeys(shown(ids[int(row)]) for row in again[:3]))
-        raise TableError(
-            f"{where}: {len(again):,} record{'s repeat' if len(again) > 1 else ' repeats'} an id of an earlier one "
-            f"(such as {', '.join(examples)}); keep one record per id."
-        )
+    again = order[1:][digests[order[1:]] == digests[order[:-1]]]
+    raise repeated(count, [shown(cell) for cell in cells(np.sort(again)[:EXAMPLES].tolist())], where)
+
+
+def repeated(count: int, examples: Sequence[str], where: str) -> TableError:
+    """The error of so many records that repeat an id, such as these."""
+    listed = ", ".join(dict.fromkeys(examples))
+    return TableError(
+        f"{where}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id of an earlier one "
+        f"(such as {listed}); keep one record per id."
+    )

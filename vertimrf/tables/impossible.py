@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SchemaError
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
 
-__all__ = ["breaking", "check_possible", "impossible_records"]
+__all__ = ["Broken", "breaking", "count_broken", "impossible_records"]
 
 Codes = npt.NDArray[np.uint16]
 
@@ -27,34 +29,47 @@ def breaking(codes: Codes, combination: Combination) -> npt.NDArray[np.bool_]:
     return out
 
 
-def impossible_records(codes: Codes, schema: Schema, party: str, where: str) -> list[str]:
+@dataclass(frozen=True)
+class Broken:
+    """Records that have one impossible combination.
+
+    Attributes:
+        count: how many.
+        first: row of the first, from 0.
+    """
+
+    count: int = 0
+    first: int = 0
+
+    def then(self, later: Broken, before: int) -> Broken:
+        """These, and those of a piece that comes after ``before`` records."""
+        return Broken(self.count + later.count, self.first if self.count else before + later.first)
+
+
+def count_broken(codes: Codes, combinations: Sequence[Combination]) -> tuple[Broken, ...]:
+    """Records that have each of these combinations; ``codes`` and combinations as for :func:`breaking`."""
+    found = (breaking(codes, combination) for combination in combinations)
+    return tuple(Broken(int(marked.sum()), int(marked.argmax()) if len(marked) else 0) for marked in found)
+
+
+def impossible_records(found: Sequence[Broken], schema: Schema, party: str, where: str) -> list[str]:
     """A sentence for every impossible combination that some of a party's records have; combinations with other parties'
     attributes are not looked at.
 
     Args:
-        codes: the party's records, encoded against its part of the schema [shape=(d, n), uint16].
+        found: per combination of ``schema.combinations_at(party)``, the party's records that have it.
         schema: of all parties.
         party: whose records these are.
         where: names the table.
     """
     out = []
-    for number, combination in schema.combinations_at(party).items():
-        broken = breaking(codes, combination)
-        if count := int(broken.sum()):
-            first = f"row {int(np.argmax(broken)) + 1}"
+    for number, broken in zip(schema.combinations_at(party), found, strict=True):
+        if broken.count:
+            first = f"row {broken.first + 1}"
             out.append(
-                f"{where}: {count:,} record{'s' if count > 1 else ''} ({f'the first is {first}' if count > 1 else first}) "
-                f"{'have' if count > 1 else 'has'} what the schema says cannot be: {schema.impossible[number]}; correct the "
-                f"record{'s' if count > 1 else ''}, or leave the combination out of the schema."
+                f"{where}: {broken.count:,} record{'s' if broken.count > 1 else ''} "
+                f"({f'the first is {first}' if broken.count > 1 else first}) "
+                f"{'have' if broken.count > 1 else 'has'} what the schema says cannot be: {schema.impossible[number]}; correct "
+                f"the record{'s' if broken.count > 1 else ''}, or leave the combination out of the schema."
             )
     return out
-
-
-def check_possible(codes: Codes, schema: Schema, party: str, where: str) -> None:
-    """Refuse a table with records that the schema calls impossible; arguments as for :func:`impossible_records`.
-
-    Raises:
-        SchemaError: there are some.
-    """
-    if found := impossible_records(codes, schema, party, where):
-        raise SchemaError(found[0])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +17,12 @@ import pyarrow.compute as pc
 from ..errors import SchemaError, TableError
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import to_number
-from .arrow import Source, read_arrow, read_batches
-from .ids import check_distinct, digest_ids, format_ids, is_text, shown
+from .arrow import COMMAS, CsvFormat, Source, open_pieces
+from .ids import Absent, check_distinct, digest_ids, digested, format_ids, is_text, shown
 
 __all__ = [
+    "Columns",
+    "Encoded",
     "Table",
     "align",
     "check_common_records",
@@ -30,12 +30,13 @@ __all__ = [
     "column_numbers",
     "encode_columns",
     "encode_table",
-    "read_chunks",
     "read_persons",
 ]
 
 # Marks for cells without a code.
 MISSING, OUTSIDE = -1, -2
+
+Encode = Callable[[pa.ChunkedArray], npt.NDArray[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +84,12 @@ def encode_table(
     id_format: Sequence[str] = (),
     ignore_extra: bool = False,
     person: str | None = None,
+    csv: CsvFormat = COMMAS,
 ) -> Table:
-    """Encode one party's table.
+    """Encode one party's table; of a file no more than a piece lies in memory, and codes and digests stay.
 
     Args:
-        source: what :func:`read_arrow` reads.
+        source: what :func:`vertimrf.tables.arrow.read_arrow` reads.
         id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id. None, where
             nobody else's table is to match: every row is a record of its own.
         attributes: the party's part of the schema; the table has these columns and the id, in any order.
@@ -95,48 +97,168 @@ def encode_table(
         id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
         ignore_extra: leave out columns that are not in the schema, instead of refusing the table.
         person: the column that says whose a record is, as ids do; None where every record is a person's only one.
+        csv: how a CSV file is written.
 
     Raises:
         TableError: no table, no or no usable ids, no records, no such format.
         SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
     """
-    where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
-    table = read_arrow(source)
-    if ignore_extra:
-        table = without_extra(table, id, attributes, person)
-    return encode_arrow(table, id, attributes, where, id_format, person)
+    pieces = open_pieces(source, csv)
+    columns = Columns(id, tuple(attributes), name or pieces.where, tuple(id_format), person)
+    columns.check(pieces.names, ignore_extra)
+    found = columns.encode(pieces.read(columns.wanted))
+    found.check(columns)
+    if id is not None:
+        check_distinct(found.digests, lambda rows: pieces.cells(id, rows), columns.ids)
+    return Table(tuple(attributes), found.digests, found.joined_codes(), found.persons)
 
 
-def without_extra(
-    table: pa.Table, id: str | None, attributes: Sequence[Attribute], person: str | None = None
-) -> pa.Table:
-    """The columns that a schema knows, and the ids."""
-    wanted = {id, person, *(attribute.name for attribute in attributes)}
-    return table.select([name for name in table.column_names if name in wanted])
+@dataclass(frozen=True)
+class Columns:
+    """What is read of a table.
+
+    Attributes:
+        id: the column of record ids; None where every row is a record of its own.
+        attributes: the schema's part.
+        where: names the table in errors.
+        id_format: what is done to ids.
+        person: the column that says whose a record is, or None.
+    """
+
+    id: str | None
+    attributes: tuple[Attribute, ...]
+    where: str
+    id_format: tuple[str, ...] = ()
+    person: str | None = None
+
+    @property
+    def wanted(self) -> list[str]:
+        """Names of all of them, each once."""
+        named = (self.id, self.person, *(attribute.name for attribute in self.attributes))
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def ids(self) -> str:
+        """Names the id column in errors."""
+        return f"{self.where}, id column {self.id!r}"
+
+    @property
+    def owners(self) -> str:
+        """Names the person column in errors."""
+        return f"{self.where}, person column {self.person!r}"
+
+    def check(self, names: Sequence[str], ignore_extra: bool = False) -> None:
+        """A table must have these columns, and no others unless they are ignored.
+
+        Raises:
+            TableError, SchemaError: it does not.
+        """
+        if self.id is not None and self.id not in names:
+            raise TableError(f"{self.where} has no id column {self.id!r}; its columns are {some(names)}.")
+        if self.person is not None and self.person not in names:
+            raise without_person(self.where, self.person, names)
+        kept = [name for name in names if name in self.wanted] if ignore_extra else names
+        check_columns(kept, self.id, self.attributes, self.where, self.person)
+
+    def encode(self, pieces: Iterable[pa.Table]) -> Encoded:
+        """Encode piece after piece, and keep account of what is wrong with them.
+
+        Args:
+            pieces: tables with these columns.
+
+        Raises:
+            TableError: ids of a type that cannot be any, no such id format.
+        """
+        encoders = [column_encoder(attribute, self.where) for attribute in self.attributes]
+        uncoded = [Uncoded()] * len(encoders)
+        codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
+        digests: list[npt.NDArray[np.uint64]] = []
+        persons: list[npt.NDArray[np.uint64]] = []
+        absent, ownerless, records = Absent(), Absent(), 0
+        for piece in pieces:
+            if self.id is None:
+                digests.append(np.arange(records, records + piece.num_rows, dtype=np.uint64))
+            else:
+                own, without = digested(format_ids(piece[self.id], self.id_format, self.ids), self.ids)
+                digests.append(own)
+                absent = absent.then(without, records)
+            if self.person is not None:
+                own, without = digested(piece[self.person], self.owners)
+                persons.append(own)
+                ownerless = ownerless.then(without, records)
+            for i, (attribute, encoder) in enumerate(zip(self.attributes, encoders, strict=True)):
+                found, wrong = coded(attribute, encoder, piece, self.id, records)
+                uncoded[i] = uncoded[i].then(wrong)
+                # Narrow while they wait to be joined.
+                codes[i].append(found.astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
+            records += piece.num_rows
+        return Encoded(
+            records, joined(digests), None if self.person is None else joined(persons), codes, absent, ownerless, tuple(uncoded)
+        )
 
 
-def encode_arrow(
-    table: pa.Table,
-    id: str | None,
-    attributes: Sequence[Attribute],
-    where: str,
-    id_format: Sequence[str] = (),
-    person: str | None = None,
-) -> Table:
-    """Encode an Arrow table; ``where`` names it in errors."""
-    if id is not None and id not in table.column_names:
-        raise TableError(f"{where} has no id column {id!r}; its columns are {some(table.column_names)}.")
-    if not table.num_rows:
-        raise TableError(f"{where} has no records.")
-    persons = None if person is None else read_persons(table, person, where)
-    check_columns(table.column_names, id, attributes, where, person)
-    if id is None:
-        codes = encode_columns(table, attributes, where)
-        return Table(tuple(attributes), np.arange(table.num_rows, dtype=np.uint64), codes, persons)
-    ids = f"{where}, id column {id!r}"
-    digests = digest_ids(format_ids(table[id], id_format, ids), ids)
-    check_distinct(digests, table[id], ids)
-    return Table(tuple(attributes), digests, encode_columns(table, attributes, where, id), persons)
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Records as they were encoded, and what is wrong with them.
+
+    Attributes:
+        records: how many.
+        digests: of their ids [shape=(records,), uint64].
+        persons: of their persons' ids, or None.
+        codes: per attribute, pieces that follow each other; given away by :meth:`joined_codes`.
+        absent: records without an id.
+        ownerless: records without a person.
+        uncoded: per attribute, cells that have no code.
+    """
+
+    records: int
+    digests: npt.NDArray[np.uint64]
+    persons: npt.NDArray[np.uint64] | None
+    codes: list[list[npt.NDArray[np.unsignedinteger]]]
+    absent: Absent
+    ownerless: Absent
+    uncoded: tuple[Uncoded, ...]
+
+    def check(self, columns: Columns) -> None:
+        """Nothing may be wrong; that ids are distinct is another matter.
+
+        Raises:
+            TableError, SchemaError: something is.
+        """
+        if not self.records:
+            raise TableError(f"{columns.where} has no records.")
+        self.ownerless.check(columns.owners)
+        self.absent.check(columns.ids)
+        for attribute, uncoded in zip(columns.attributes, self.uncoded, strict=True):
+            uncoded.check(attribute, columns.where)
+
+    def then(self, later: Encoded) -> Encoded:
+        """What is wrong with these records and those of a later partition; without the records themselves."""
+        return Encoded(
+            self.records + later.records,
+            self.digests[:0],
+            None,
+            [],
+            self.absent.then(later.absent, self.records),
+            self.ownerless.then(later.ownerless, self.records),
+            tuple(own.then(more) for own, more in zip(self.uncoded, later.uncoded, strict=True)),
+        )
+
+    def joined_codes(self) -> npt.NDArray[np.uint16]:
+        """All codes [shape=(attributes, records), uint16, C-contiguous]; once, for every piece is let go of on the way."""
+        out = np.empty((len(self.codes), self.records), np.uint16)
+        for row, pieces in zip(out, self.codes, strict=True):
+            first = 0
+            for piece in pieces:
+                row[first : first + len(piece)] = piece
+                first += len(piece)
+            pieces.clear()
+        return out
+
+
+def joined(pieces: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+    """One array of several, or of none."""
+    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
 
 
 def read_persons(table: pa.Table, person: str, where: str) -> npt.NDArray[np.uint64]:
@@ -146,8 +268,13 @@ def read_persons(table: pa.Table, person: str, where: str) -> npt.NDArray[np.uin
         TableError: no such column, or records without a person.
     """
     if person not in table.column_names:
-        raise TableError(f"{where} has no person column {person!r}; its columns are {some(table.column_names)}.")
+        raise without_person(where, person, table.column_names)
     return digest_ids(table[person], f"{where}, person column {person!r}")
+
+
+def without_person(where: str, person: str, names: Sequence[str]) -> TableError:
+    """The error of a table that lacks the person column."""
+    return TableError(f"{where} has no person column {person!r}; its columns are {some(names)}.")
 
 
 def check_columns(
@@ -183,35 +310,100 @@ def encode_columns(
     """
     codes = np.empty((len(attributes), table.num_rows), np.uint16)
     for attribute, row in zip(attributes, codes, strict=True):
-        column = table[attribute.name]
-        if attribute.kind == "categorical":
-            found = categorical_codes(attribute, column, f"{where}: column {attribute.name!r}")
-        else:
-            found = number_codes(attribute, column, f"{where}: column {attribute.name!r}")
-        missing = found == MISSING
-        if missing.any():
-            if not attribute.missing:
-                raise SchemaError(
-                    f"{where}: column {attribute.name!r} has {records(missing, table, id)} without a value; "
-                    "set missing = true for it in the schema, or remove them at every party."
-                )
-            found[missing] = attribute.size - 1
-        outside = found == OUTSIDE
-        if outside.any():
-            value = shown(column[int(np.argmax(outside))])
-            raise SchemaError(
-                f"{where}: column {attribute.name!r} holds {value}, outside the schema, "
-                f"in {records(outside, table, id)}; {remedy(attribute)}."
-            )
-        row[:] = found
+        row[:], uncoded = coded(attribute, column_encoder(attribute, where), table, id)
+        uncoded.check(attribute, where)
     return codes
 
 
-def records(marked: npt.NDArray[np.bool_], table: pa.Table, id: str | None) -> str:
-    """How many records are marked, and the first of them."""
-    count, first = int(marked.sum()), int(np.argmax(marked))
-    example = f"row {first + 1}" if id is None else f"id {shown(table[id][first])}"
-    return f"{count:,} record{'s' if count > 1 else ''} ({'the first is ' if count > 1 else ''}{example})"
+@dataclass(frozen=True)
+class Uncoded:
+    """Cells of a column that have no code.
+
+    Attributes:
+        missing: how many have no value where the schema allows for none.
+        first_missing: the record of the first.
+        outside: how many lie outside the schema.
+        first_outside: the record of the first.
+        value: what the first holds.
+        wrong: what is wrong with the column as such.
+    """
+
+    missing: int = 0
+    first_missing: str = ""
+    outside: int = 0
+    first_outside: str = ""
+    value: str = ""
+    wrong: str = ""
+
+    def then(self, later: Uncoded) -> Uncoded:
+        """These, and those of a later piece."""
+        return Uncoded(
+            self.missing + later.missing,
+            self.first_missing or later.first_missing,
+            self.outside + later.outside,
+            self.first_outside or later.first_outside,
+            self.value or later.value,
+            self.wrong or later.wrong,
+        )
+
+    def check(self, attribute: Attribute, where: str) -> None:
+        """There must be none.
+
+        Raises:
+            SchemaError: there are some.
+        """
+        if self.wrong:
+            raise SchemaError(self.wrong)
+        if self.missing:
+            raise SchemaError(
+                f"{where}: column {attribute.name!r} has {in_records(self.missing, self.first_missing)} without a value; "
+                "set missing = true for it in the schema, or remove them at every party."
+            )
+        if self.outside:
+            raise SchemaError(
+                f"{where}: column {attribute.name!r} holds {self.value}, outside the schema, "
+                f"in {in_records(self.outside, self.first_outside)}; {remedy(attribute)}."
+            )
+
+
+def coded(
+    attribute: Attribute, encoder: Encode, piece: pa.Table, id: str | None, before: int = 0
+) -> tuple[npt.NDArray[np.int32], Uncoded]:
+    """Codes of a piece of a column [shape=(n,)], and of which cells they are no codes.
+
+    Args:
+        attribute: its domain.
+        encoder: of :func:`column_encoder`.
+        piece: has the column.
+        id: the id column, for examples in errors; None names records by row number.
+        before: rows before the piece's first.
+    """
+    try:
+        found = encoder(piece[attribute.name])
+    except SchemaError as error:
+        return np.zeros(piece.num_rows, np.int32), Uncoded(wrong=str(error))
+
+    def first(marked: npt.NDArray[np.bool_]) -> str:
+        row = int(np.argmax(marked))
+        return f"row {before + row + 1}" if id is None else f"id {shown(piece[id][row])}"
+
+    out = Uncoded()
+    # One look at the least code, where all cells have one.
+    if found.size and found.min() < 0:
+        missing, outside = found == MISSING, found == OUTSIDE
+        if missing.any():
+            if not attribute.missing:
+                out = Uncoded(missing=int(missing.sum()), first_missing=first(missing))
+            found[missing] = attribute.size - 1
+        if outside.any():
+            value = shown(piece[attribute.name][int(np.argmax(outside))])
+            out = replace(out, outside=int(outside.sum()), first_outside=first(outside), value=value)
+    return found, out
+
+
+def in_records(count: int, first: str) -> str:
+    """How many records, and the first of them."""
+    return f"{count:,} record{'s' if count > 1 else ''} ({'the first is ' if count > 1 else ''}{first})"
 
 
 def remedy(attribute: Attribute) -> str:
@@ -245,20 +437,27 @@ def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.ND
     return chunk.dictionary, indices
 
 
-def categorical_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
-    """Codes of a categorical column, or MISSING or OUTSIDE [shape=(n,)]."""
-    distinct, indices = by_dictionary(column, where)
-    code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
+def column_encoder(attribute: Attribute, where: str) -> Encode:
+    """What turns pieces of an attribute's column into codes, or MISSING or OUTSIDE [shape=(n,)]; ``where`` names the table."""
+    where = f"{where}: column {attribute.name!r}"
+    if attribute.kind != "categorical":
+        return lambda column: number_codes(attribute, column, where)
     sample = attribute.values[0]
+    code_of = {canonical(value, value): code for code, value in enumerate(attribute.values)}
     other = OUTSIDE if attribute.other is None else code_of[canonical(attribute.other, sample)]
-    codes = np.empty(len(distinct) + 1, np.int32)
-    codes[-1] = MISSING  # the index -1 of nulls
-    for i, value in enumerate(distinct.to_pylist()):
-        code = code_of.get(canonical(value, sample))
-        if code is None:
-            code = MISSING if value is None or value != value or value in MISSING_TEXT else other
-        codes[i] = code
-    return codes[indices]
+
+    def encode(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        distinct, indices = by_dictionary(column, where)
+        codes = np.empty(len(distinct) + 1, np.int32)
+        codes[-1] = MISSING  # the index -1 of nulls
+        for i, value in enumerate(distinct.to_pylist()):
+            code = code_of.get(canonical(value, sample))
+            if code is None:
+                code = MISSING if value is None or value != value or value in MISSING_TEXT else other
+            codes[i] = code
+        return codes[indices]
+
+    return encode
 
 
 def canonical(value: Any, sample: Value) -> str:
@@ -446,38 +645,3 @@ def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.ND
     rank = np.argsort(np.argsort(first.digests))
     codes = [first.codes, *(table.codes[:, np.argsort(table.digests)[rank]] for table in tables[1:])]
     return np.concatenate(codes)
-
-
-
-
-
-
-def read_chunks(
-    path: str | os.PathLike[str], id: str, attributes: Sequence[Attribute], rows: int = 1_000_000
-) -> Iterator[Table]:
-    """Encode a CSV, Parquet or Arrow file piece by piece, for tables larger than memory.
-
-    Args:
-        path: the file.
-        id: the id column.
-        attributes: the party's part of the schema.
-        rows: records per piece; the last one may be smaller, those of a CSV file vary with its blocks.
-
-    Yields:
-        Tables of consecutive records.
-
-    Raises:
-        TableError, SchemaError: as :func:`encode_table`; ids that repeat between pieces only after the last piece.
-    """
-    path = Path(path)
-    seen = []
-    for batch in read_batches(path, rows):
-        table = encode_arrow(pa.Table.from_batches([batch]), id, attributes, str(path))
-        seen.append(table.digests)
-        yield table
-    if not seen:
-        raise TableError(f"{path} has no records.")
-    every = np.concatenate(seen)
-    every.sort()
-    if again := int((every[1:] == every[:-1]).sum()):
-        raise TableError(f"{path}, id column {id!r}: {again:,} records repeat an id; keep one record per id.")

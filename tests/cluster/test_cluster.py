@@ -1,0 +1,166 @@
+"""A party on a cluster: the bytes of one machine, the same sentences about bad tables, and no key in sight."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vertimrf.errors import PlanError, SchemaError, TableError, VertiMRFError
+from vertimrf.party.party import Party
+from vertimrf.party.records import InMemory
+from vertimrf.party.releases import Releases
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.impossible import Impossible
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.tables.table import encode_table
+
+distributed = pytest.importorskip("distributed")
+dd = pytest.importorskip("dask.dataframe")
+from dask.delayed import delayed  # noqa: E402
+
+from vertimrf.cluster import encode_partitions  # noqa: E402
+from vertimrf.cluster.work import Quiet  # noqa: E402
+
+ROWS, PARTS = 4000, 4
+SHARED = Attribute.categorical("sex", ["f", "m"])
+MINE = (Attribute.integer("a", 4), SHARED, Attribute.integer("long", 400), Attribute.integer("b", 3))
+SCHEMA = Schema.of(
+    {"one": MINE, "two": (SHARED, Attribute.integer("c", 5))}, impossible=[Impossible.of(a=3, b=2)]
+)
+SECRET = Secret(bytes(range(32)))
+
+
+def frame(rows: int = ROWS) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    ids = [f"P{i:05d}" for i in rng.permutation(rows)]
+    a = rng.integers(0, 3, rows)
+    columns = {"a": a, "sex": rng.choice(["f", "m"], rows), "long": rng.integers(0, 400, rows), "b": (a + a // 2) % 3}
+    return pd.DataFrame({"id": ids, **columns, "who": rng.integers(0, rows // 3, rows)})
+
+
+def plan_of(**options: Any) -> Any:
+    return make_plan(SCHEMA, epsilon=1.0, expected_records=ROWS, message_bytes=200_000, **options)
+
+
+def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
+    own = encode_table(table, "id", MINE, ignore_extra=True, **options)
+    return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
+    """However the table is cut and given, whatever the encoder; and the record of a release takes one for the other."""
+    monkeypatch.setattr("vertimrf.cluster.records.PASS_CELLS", 500)
+    monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
+    table = frame()
+    for i, part in enumerate(np.split(np.arange(ROWS), [10, 1500, 1500])):
+        table.iloc[part].to_parquet(tmp_path / f"part{i}.parquet", index=False)
+    encode = partial(encode_partitions, client=client, id="id", attributes=MINE, ignore_extra=True)
+    folder, cut = encode(tmp_path), encode(dd.from_pandas(table, npartitions=PARTS))
+    assert folder.counts == (10, 1490, 0, 2500)
+    plan = plan_of()
+    assert plan.agreement_of(0)
+    expected = one_machine(plan, table)
+    for records in (folder, cut):
+        assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == expected
+    pairs = plan_of(encoder="scheduled-pairs")
+    assert Party(pairs, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(pairs) == one_machine(pairs, table)
+    releases = Releases(tmp_path / "releases")
+    party = Party(plan, "one", SECRET)
+    released = party.release(folder, releases, lambda made: made.to_bytes(plan))
+    assert party.release(encode_table(table, "id", MINE, ignore_extra=True), releases, lambda made: b"another") == released
+    baseline = plan_of(encoder="grr")
+    with pytest.raises(PlanError, match="one place"):
+        Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)
+
+
+def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
+    monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
+    table, plan = frame(), plan_of(records_per_person=2)
+    records = encode_partitions(
+        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)], client, "id", MINE, person="who"
+    )
+    limited = records.limited(2, bytes(32))
+    kept = InMemory(encode_table(table, "id", MINE, person="who")).limited(2, bytes(32))
+    assert limited.count == kept.count < ROWS
+    assert limited.limited(2, bytes(32)) is limited
+    assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(plan, table, person="who")
+    without = encode_partitions([delayed(table)], client, "id", MINE, ignore_extra=True)
+    with pytest.raises(TableError, match="--person"):
+        Party(plan, "one", SECRET).run(without)
+
+
+def test_errors_are_those_of_the_whole_table(client, tmp_path):
+    def refusals(table: pd.DataFrame, **options: Any) -> tuple[str, str]:
+        cut = dd.from_pandas(table, npartitions=PARTS, sort=False)
+        with pytest.raises(VertiMRFError) as one:
+            encode_table(table, "id", MINE, **options)
+        with pytest.raises(VertiMRFError) as many:
+            encode_partitions(cut, client, "id", MINE, **options)
+        return str(one.value), str(many.value)
+
+    table = frame().drop(columns="who")
+    repeated = table.copy()
+    repeated.loc[[1100, 2200, 3900, 3950], "id"] = table["id"][[0, 3000, 5, 1101]].tolist()
+    assert "4 records repeat" in (found := refusals(repeated))[0] == found[1]
+    gaps = table.copy()
+    gaps.loc[[1100, 2200, 3900, 3950], "id"] = None
+    assert "row 1101, 2201, 3901, ..." in (found := refusals(gaps))[0] == found[1]
+    outside = table.copy()
+    outside.loc[[1100, 3900], "b"] = 9
+    assert f"id {table['id'][1100]!r}" in (found := refusals(outside))[0] == found[1]
+    assert "lacks the column 'b'" in (found := refusals(table.drop(columns="b")))[0] == found[1]
+    assert "no records" in (found := refusals(table.iloc[:0]))[0] == found[1]
+    impossible = table.copy()
+    impossible.loc[[2500, 3000], ["a", "b"]] = 3, 2
+    party = Party(plan_of(), "one", SECRET)
+    cut = encode_partitions(dd.from_pandas(impossible, npartitions=PARTS), client, "id", MINE)
+    for records in (encode_table(impossible, "id", MINE), cut):
+        with pytest.raises(SchemaError, match=r"2 records \(the first is row 2501\)"):
+            party.run(records)
+    for source, sentence in ((tmp_path, "has no files"), (tmp_path / "absent", "no folder"), (table, "no table of partitions")):
+        with pytest.raises(TableError, match=sentence):
+            encode_partitions(source, client, "id", MINE)
+
+
+def test_keys_are_not_shown():
+    key = b"0123456789abcdef"
+    assert key.decode() not in repr(Quiet(partial(print, key)))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_nothing(client):
+    """Killed between two questions, so that codes and sums are lost with it; a fresh one takes its place."""
+    plan, table = plan_of(), frame()
+    asked = []
+
+    class Killing(FixedNoise):
+        def gaussian(self, values, sigma):
+            asked.append(sigma)
+            if len(asked) in (3, 9):
+                victims = client.run(os.getpid)
+                os.kill(sorted(victims.values())[0], signal.SIGKILL)
+            return super().gaussian(values, sigma)
+
+    records = encode_partitions(dd.from_pandas(table, npartitions=8), client, "id", MINE, ignore_extra=True)
+    workers = set(client.run(os.getpid).values())
+    assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(plan, table)
+    assert len(asked) > 9
+    assert set(client.run(os.getpid).values()) != workers

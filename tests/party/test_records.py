@@ -1,0 +1,74 @@
+"""What a party asks of its records has one answer, in whatever pieces it is worked out."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from builders import dealt, schema_of
+
+from vertimrf.party.party import Party
+from vertimrf.party.records import Composite, InMemory, take_in
+from vertimrf.party.secret import Secret
+from vertimrf.plan.planner import make_plan
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.progress import Silent
+from vertimrf.sketches.count_sketch import CountSketchEncoder
+from vertimrf.sketches.parameters import CountSketchPlan
+
+SCHEMA = schema_of(one=(4, 3, 300), two=(2, 5))
+SECRET = Secret(bytes(range(32)))
+
+
+def tables(records=3000):
+    rng = np.random.default_rng(2)
+    return dealt(SCHEMA, np.array([rng.integers(0, size, records) for size in SCHEMA.sizes]))
+
+
+@pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs", "grr"])
+def test_messages_do_not_depend_on_the_pieces(encoder, monkeypatch):
+    plan = make_plan(SCHEMA, epsilon=1.0, expected_records=3000, encoder=encoder, message_bytes=100_000)
+
+    def message():
+        held = zip(plan.party_names, tables(), strict=True)
+        return [Party(plan, name, SECRET, FixedNoise(5)).run(table) for name, table in held]
+
+    whole = [one.to_bytes(plan) for one in message()]
+    monkeypatch.setattr("vertimrf.party.records.CELLS_AT_ONCE", 1000)
+    assert [one.to_bytes(plan) for one in message()] == whole
+
+
+def test_composites_are_mixed_radix_numbers_of_bins():
+    codes = np.array([[0, 3, 2], [1, 0, 2]], np.uint16)
+    out = np.empty(3, np.uint16)
+    Composite((1, 0), (2, 4), (np.array([0, 1, 1]), np.arange(4))).values(codes, out)
+    assert out.tolist() == [4, 3, 6]
+
+
+def test_progress_goes_through_all_pieces_once(monkeypatch):
+    monkeypatch.setattr("vertimrf.party.records.CELLS_AT_ONCE", 700)
+    told = []
+
+    class Told(Silent):
+        def advance(self, done, of):
+            told.append(done / of)
+
+    (one, _) = tables(1000)
+    plan = CountSketchPlan(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(4, 2))
+    take_in(
+        CountSketchEncoder(plan, (0,), bytes(32)), one.digests, one.codes, [Composite((0,), (4,), (np.arange(4),))], Told()
+    )  # fmt: skip
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+def test_words_tell_records_apart_by_their_values_too():
+    (one, _) = tables(500)
+    plan = CountSketchPlan(repetitions=40, buckets=64, variance=20.0, bits=4, sizes=(1, 1))
+    make = functools.partial(CountSketchEncoder, plan, (0,), bytes(32))
+    composite, words = Composite((0,), (4,), (np.arange(4),)), np.arange(1, 5, dtype=np.uint64)
+    found = InMemory(one).encoded(make, [composite], words=words)
+    oracle = make()
+    oracle.update(one.digests ^ (one.codes[0].astype(np.uint64) + np.uint64(1)), np.zeros((1, 500), np.uint16))
+    assert found.state() == oracle.state()

@@ -1,0 +1,255 @@
+"""The page: all of a run is on it, no name on it is taken for anything but a name, and a browser finds nothing to complain of."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import vertimrf
+from vertimrf.cli import main
+from vertimrf.errors import PlanError
+from vertimrf.report import figures
+from vertimrf.report.figures import shown
+from vertimrf.report.page import page, write_report
+from vertimrf.report.run import Run
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
+    "--hide-scrollbars",
+)  # fmt: skip
+# What a page may be made of; a name that was taken for markup would bring in others, or attributes that run.
+TAGS = set(re.findall(r"\w+", """
+    html head meta title style body div header h1 h2 h3 p nav ul ol li a main section dl dt dd strong span details summary code
+    footer table caption thead tbody tfoot tr th td figure figcaption svg g path text image use defs clippath rect desc
+"""))  # fmt: skip
+
+
+class Reader(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def plain(made: Any) -> str:
+    return page(made.run)
+
+
+@pytest.fixture(scope="module")
+def beside_truth(made: Any) -> str:
+    return page(made.run, made.codes)
+
+
+def test_all_of_a_run_is_on_the_page(made: Any, plain: str) -> None:
+    read = Reader(plain)
+    schema, ledger = made.run.model.schema, made.run.model.ledger
+    for name in (*schema.names, *(party for party, _ in schema.parties)):
+        assert " ".join(shown(name, 60).split()) in read.text
+    for entry in ledger.entries:
+        assert " ".join(entry.released.split()) in read.text
+        assert entry.noise in read.text
+    assert f"{ledger.epsilon:.4f}" in read.text
+    assert made.run.told.plan in read.text
+    assert vertimrf.__version__ in read.text
+    assert "times out of 100" in read.text
+    for phase in made.run.told.seconds:
+        assert phase in read.text
+    # A trial's times follow the data: the page says so.
+    assert "Keep it all the same" in read.text
+    # Each attribute, the graph, the maps, the errors and a legend are figures, told in words too.
+    assert read.tags.count("svg") == len(schema.names) + 1 + 3 + 1 + 1
+    assert read.tags.count("desc") == read.tags.count("svg") == [name for name, _ in read.attributes].count("aria-labelledby") - (
+        read.tags.count("section")
+    )
+    assert all(value == "img" or value in ("alert", "region") for name, value in read.attributes if name == "role")
+
+
+def test_the_truth_is_marked_loudly(made: Any, plain: str, beside_truth: str) -> None:
+    read = Reader(beside_truth)
+    assert "NOT PRIVATE. FOR YOUR OWN EYES." in read.text
+    assert "Do not pass it on" in read.text
+    assert "<title>NOT PRIVATE: " in beside_truth
+    assert "model to truth" in read.text
+    assert read.tags.count("svg") == Reader(plain).tags.count("svg") + 2
+    assert "NOT PRIVATE" not in plain
+    # The synthetic table is what it was.
+    assert "The synthetic table and the model are private" in read.text
+
+
+@pytest.mark.parametrize("kind", ["plain", "beside_truth"])
+def test_no_name_is_taken_for_markup(kind: str, request: pytest.FixtureRequest) -> None:
+    text = request.getfixturevalue(kind)
+    read = Reader(text)
+    assert set(read.tags) <= TAGS, set(read.tags) - TAGS
+    assert not [name for name, _ in read.attributes if name.startswith("on")]
+    # Nothing is loaded: links lead within the page, pictures are in it, and the policy forbids all else.
+    for name, value in read.attributes:
+        if name in ("href", "src", "xlink:href", "srcset", "action", "data"):
+            assert value.startswith(("#", "data:image/png;base64,")), value
+        assert not re.search(r"url\((?!#)", value)
+    assert "http:" not in text.replace("http-equiv", "")
+    assert "https:" not in text
+    assert "@import" not in text
+    policy = next(value for name, value in read.attributes if name == "content" and "default-src" in value)
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    # Control characters and those that turn writing round are shown as numbers.
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", text)
+    assert "\\u202e" in text
+    # Names within figures are each figure's own.
+    ids = [value for name, value in read.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    for name, value in read.attributes:
+        for target in re.findall(r"url\(#([^)]+)\)", value) + ([value[1:]] if name == "href" and value.startswith("#") else []):
+            assert target in ids
+
+
+def test_many_attributes_keep_the_page_small(made: Any, plain: str) -> None:
+    """What a chart, a line of a graph and a map take, times many."""
+    names = [f"attribute {i}" for i in range(90)]
+    matrix = np.abs(np.random.default_rng(0).random((90, 90)))
+    parties = [i // 30 for i in range(90)]
+    assert len(figures.heat_map(matrix, names, parties, "t", "w", 1.0)) < 150_000
+    assert len(plain) < 40_000 * len(made.run.model.schema.names) + 200_000
+
+
+def test_the_command(made: Any, plain: str, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    result = CliRunner().invoke(main, ["report", str(made.folder), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "Private (add or remove one record)" in result.output
+    # The same run gives the same page.
+    assert out.read_text(encoding="utf-8") == plain
+    for arguments, words in (
+        (["report", str(tmp_path / "none"), "--out", str(out)], "no such file"),
+        (["report", str(made.folder), "--out", str(tmp_path / "report.pdf")], "ends in .html"),
+        (["report", str(made.folder), "--out", str(out), "--real", "x.csv"], "--id"),
+        (["report", str(made.folder), "--out", str(tmp_path / "no" / "report.html")], "folder does not exist"),
+    ):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 2
+        assert words in result.output
+
+
+def test_real_tables_are_read_by_the_runs_schema(made: Any, beside_truth: str, tmp_path: Path) -> None:
+    schema = made.run.model.schema
+    tables = []
+    for number, (party, _) in enumerate(schema.parties):
+        frame = pd.DataFrame({"id": np.arange(made.codes.shape[1])})
+        for a in schema.party_attributes(party):
+            attribute, codes = schema.attributes[a], made.codes[a]
+            if attribute.kind == "categorical":
+                listed = [*map(str, attribute.values), None]
+                frame[attribute.name] = [listed[code] for code in codes]
+            elif attribute.kind == "numeric":
+                edges = np.array(attribute.edges)
+                frame[attribute.name] = np.where(codes < len(edges) - 1, edges[np.minimum(codes, len(edges) - 2)], np.nan)
+            else:
+                frame[attribute.name] = codes
+        tables.append(tmp_path / f"{number}.parquet")
+        frame.to_parquet(tables[-1], index=False)
+    standing = write_report(made.folder, tmp_path / "with.html", real=tables, id="id")
+    assert not standing.private
+    assert (tmp_path / "with.html").read_text(encoding="utf-8") == beside_truth
+    with pytest.raises(PlanError, match="name their column"):
+        write_report(made.folder, tmp_path / "with.html", real=tables)
+
+
+def test_runs_of_one_holder_too(tmp_path: Path) -> None:
+    schema = vertimrf.Schema.of({"all": [vertimrf.Attribute.integer("a", 3), vertimrf.Attribute.integer("b", 2)]})
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 3, 2000)
+    fitted = vertimrf.Synthesizer(schema, expected_records=2000).fit(pd.DataFrame({"a": a, "b": a > 0}).astype(int), epsilon=2.0)
+    fitted.save(tmp_path / "run.model")
+    (tmp_path / "report.json").write_text(json.dumps(fitted.to_json()))
+    text = Reader(page(Run.open(tmp_path))).text
+    assert "released by all" in text
+    assert "secret" not in text
+    assert page(Run.open(tmp_path / "run.model")).startswith("<!DOCTYPE html>")
+
+
+def browsed(html: str, folder: Path) -> tuple[str, list[str], list[str]]:
+    """What a browser makes of a page: the document, what it asked of others, its complaints."""
+    folder.mkdir()
+    (folder / "page.html").write_text(html, encoding="utf-8")
+    command = [
+        str(CHROMIUM), *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={folder / 'net.json'}", "--dump-dom",
+        (folder / "page.html").as_uri(),
+    ]  # fmt: skip
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    events = [event.get("params", {}) for event in json.loads((folder / "net.json").read_text())["events"]]
+    # The browser's own errands are nobody's; a page's are those of its file.
+    own = [event["url"] for event in events if "file://" in event.get("network_isolation_key", "") and "url" in event]
+    return run.stdout, [url for url in own if not url.startswith("file:")], re.findall("CONSOLE.*", run.stderr)
+
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
+
+
+@needs_chromium
+def test_the_browser_would_tell(tmp_path: Path) -> None:
+    """Of a page that does what ours must not."""
+    html = '<body><img src="http://probe.invalid/x.png"><script>console.error("oh")</script><p style="width:500px">wide</p>'
+    _, asked, complaints = browsed(html, tmp_path / "other")
+    assert asked == ["http://probe.invalid/x.png"]
+    assert "oh" in complaints[0]
+    assert measured(html, tmp_path / "wide")[1] >= 500
+
+
+def measured(html: str, folder: Path) -> tuple[int, int]:
+    """Width of a frame as narrow as a phone's screen, and of a page in it with everything open."""
+    script = (
+        "const frame = document.querySelector('iframe');"
+        "frame.addEventListener('load', () => { const page = frame.contentDocument;"
+        "page.querySelectorAll('details').forEach(own => own.open = true);"
+        "document.title = [frame.contentWindow.innerWidth, page.documentElement.scrollWidth].join(';'); });"
+    )
+    frame = f'<iframe style="width: 360px; height: 800px; border: 0" srcdoc="{escape(html)}"></iframe>'
+    dom, _, complaints = browsed(f"<!DOCTYPE html><title></title><body>{frame}<script>{script}</script></body>", folder)
+    found = re.search(r"<title>(\d+);(\d+)</title>", dom)
+    assert found is not None, complaints
+    return int(found[1]), int(found[2])
+
+
+@needs_chromium
+@pytest.mark.parametrize("kind", ["plain", "beside_truth"])
+def test_a_browser_opens_it(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Nothing is asked of a network, nothing is complained of, nothing is wider than a phone."""
+    text = request.getfixturevalue(kind)
+    dom, asked, complaints = browsed(text, tmp_path / "as it is")
+    assert asked == []
+    assert complaints == []
+    assert 'id="ledger-table"' in dom
+    assert dom.count("<svg") == text.count("<svg")
+    assert "owned" not in re.findall(r"<title>(.*?)</title>", dom)[0]
+    assert measured(text, tmp_path / "opened") == (360, 360)

@@ -1,0 +1,127 @@
+"""What a run left, read back: nothing in it is trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import MessageError
+from vertimrf.named_model import Model
+from vertimrf.report.run import Run
+
+
+def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
+    by_name = Run.open(made.folder / "report.json", made.folder / "run.model")
+    at_hand = Run.of(made.trial)
+    for run in (by_name, at_hand):
+        assert run.model.schema == made.run.model.schema
+        assert run.told.standing == made.run.told.standing
+        assert [(r.attribute, r.party, r.error) for r in run.told.released] == [
+            (r.attribute, r.party, r.error) for r in made.run.told.released
+        ]
+    schema = made.run.model.schema
+    # Every attribute that varies, as its party released it.
+    assert [own.attribute for own in made.run.told.released] == [a for a, size in enumerate(schema.sizes) if size > 1]
+    assert all(own.counts.shape == (schema.sizes[own.attribute],) for own in made.run.told.released)
+    assert made.run.told.encoder == "count-sketch"
+    assert made.run.told.plan == made.trial.result.plan.fingerprint
+
+
+def test_a_model_alone_is_enough(made: Any) -> None:
+    told = Run.open(made.folder / "run.model").told
+    assert told.pairs is None
+    assert told.released == ()
+    assert told.standing.private
+
+
+def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
+    with pytest.raises(MessageError, match="has 0 and 0"):
+        Run.open(tmp_path)
+    with pytest.raises(MessageError, match="no such file"):
+        Run.open(tmp_path / "nowhere")
+    shutil.copytree(made.folder, tmp_path / "two")
+    shutil.copy(made.folder / "run.model", tmp_path / "two" / "other.model")
+    with pytest.raises(MessageError, match="has 2 and 1"):
+        Run.open(tmp_path / "two")
+    # Other files of a folder are nobody's concern.
+    shutil.copytree(made.folder, tmp_path / "more")
+    (tmp_path / "more" / "plan.json").write_text(json.dumps({"format": 5}))
+    (tmp_path / "more" / "rows.csv").write_text("a,b\n1,2\n")
+    assert Run.open(tmp_path / "more").told.pairs is not None
+    # A run's folder has the result in one of its own.
+    shutil.copytree(made.folder, tmp_path / "server" / "result")
+    (tmp_path / "server" / "state.json").write_text("{}")
+    assert Run.open(tmp_path / "server").told.pairs is not None
+    (tmp_path / "damaged.model").write_bytes((made.folder / "run.model").read_bytes()[:-5])
+    with pytest.raises(MessageError, match="truncated or altered"):
+        Run.open(tmp_path / "damaged.model")
+
+
+def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:
+    figures = json.loads((made.folder / "report.json").read_text())
+    figures["cliques"] = figures["cliques"][:-1]
+    (tmp_path / "report.json").write_text(json.dumps(figures))
+    with pytest.raises(MessageError, match="of another run than the model"):
+        Run.open(made.folder / "run.model", tmp_path / "report.json")
+
+
+def _swap(*path: Any) -> Callable[[dict[str, Any], Any], None]:
+    def swap(figures: dict[str, Any], value: Any) -> None:
+        place: Any = figures
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    return swap
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("rows",), ("seconds",), ("seconds", "InitMRF"), ("message_bytes",), ("warnings",), ("encoder",), ("found",),
+        ("found", "one_way"), ("found", "one_way", 0), ("found", "one_way", 0, "counts"), ("found", "one_way", 0, "error"),
+        ("found", "one_way", 0, "attribute"), ("found", "pairs"), ("found", "pairs", "first"), ("found", "pairs", "first", 0),
+        ("found", "pairs", "noise", 1), ("cross_party_marginals",), ("shared_columns",), ("ledger",),
+    ],
+    ids=lambda path: ".".join(map(str, path)),
+)  # fmt: skip
+@pytest.mark.parametrize("value", [-1, 10**400, float("nan"), "<b>", [], {"a": 1}, True, None], ids=lambda value: str(value)[:5])
+def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[Any, ...], value: Any) -> None:
+    figures = copy.deepcopy(json.loads((made.folder / "report.json").read_text()))
+    _swap(*path)(figures, value)
+    # No other error gets out, and what is taken is what it ought to be.
+    with contextlib.suppress(MessageError):
+        told = Run.matched(made.run.model, figures, "report.json").told
+        assert all(np.isfinite(own.counts).all() and own.error > 0 for own in told.released)
+        assert told.pairs is None or np.isfinite(told.pairs.noise).all()
+        assert all(np.isfinite(spent) for spent in told.seconds.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("rows",), -1), (("found", "one_way", 0, "error"), 0.0), (("found", "one_way", 0, "attribute"), "none"),
+        (("found", "one_way", 0, "counts"), [1.0]), (("found", "pairs", "first", 0), 99), (("found", "pairs", "noise", 1), "x"),
+        (("seconds", "InitMRF"), float("nan")), (("encoder",), 3),
+    ],
+)  # fmt: skip
+def test_malformed_figures_are_told(made: Any, path: tuple[Any, ...], value: Any) -> None:
+    figures = json.loads((made.folder / "report.json").read_text())
+    _swap(*path)(figures, value)
+    with pytest.raises(MessageError, match=r"report.json is malformed .*; give the JSON file that the run wrote\."):
+        Run.matched(made.run.model, figures, "report.json")
+
+
+def test_what_was_not_stated_is_not_private(made: Any) -> None:
+    figures = json.loads((made.folder / "report.json").read_text())
+    del figures["standing"]
+    assert not Run.matched(made.run.model, figures, "report.json").told.standing.private
+    assert isinstance(made.run.model, Model)

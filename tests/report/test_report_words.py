@@ -1,0 +1,97 @@
+"""A ledger in words: every mechanism has its own, and what the guarantee says is true."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from builders import schema_of
+from scipy.stats import norm
+
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.events import GaussianEvent, GeometricEvent, ThresholdEvent
+from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.report.words import guarantee, in_words, odds, one_in, rests_on, steps
+
+TWO = schema_of(left=(3, 4, 2, 5, 2), right=(2, 3, 4))
+SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"encoder": "scheduled-pairs"}, {"rounds": 2}, {"encoder": "grr"},
+        {"encoder": "published", "claim_as_published": True}, {"records_per_person": 3},
+        {"schema": SHARED}, {"schema": schema_of(one=(2, 3, 4, 5, 6, 7))},
+    ],
+    ids=["default", "pairs", "two rounds", "responses", "published", "several records", "shared column", "one holder"],
+)  # fmt: skip
+def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any]) -> None:
+    given = {"schema": TWO, "epsilon": 4.0, "expected_records": 20_000} | options
+    ledger = make_plan(**given).ledger()
+    told = steps(ledger)
+    assert len(told) == len(ledger.entries)
+    assert math.isclose(sum(step.share for step in told), 1.0)
+    for step in told:
+        assert "protected by" not in step.sentence, step.entry
+        assert ("not private" in step.sentence) == ("all under the same" in step.entry.released)
+        assert step.sentence.endswith(".")
+        assert step.sentence.lower().startswith((step.entry.party.lower(), "the coordinator"))
+
+
+def test_lines_of_what_is_found_beforehand_too() -> None:
+    entries = [
+        LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "…"),
+        LedgerEntry(GeometricEvent(20.0), "left", "bounds and bins of 'age'", "…"),
+        LedgerEntry(ThresholdEvent(20.0, 400), "left", "frequent values of 'town'", "…"),
+    ]
+    told = [in_words(entry) for entry in entries]
+    assert told[0].startswith("The coordinator counted the records")
+    assert "bounds and bins of 'age' from counts" in told[1]
+    assert "400 records or more" in told[2]
+    # Of what nobody has thought of, its own words.
+    odd = LedgerEntry(GaussianEvent(3.0), "left", "something else", "noise")
+    assert in_words(odd) == "left released something else; protected by noise."
+
+
+def test_odds_are_those_of_the_best_guess() -> None:
+    # Randomised response attains (epsilon, 0): it tells the truth e^eps / (1 + e^eps) of the time.
+    assert odds(1.0, 0.0) == pytest.approx(math.e / (1 + math.e))
+    assert odds(0.0, 0.0) == 0.5
+    assert odds(0.0, 1.0) == 1.0
+    assert odds(700.0, 1e-9) == 1.0
+    # No mechanism beats it: the Gaussian's best guess, at the delta that goes with each epsilon.
+    for mu in (0.3, 1.0, 2.5):
+        best = norm.cdf(mu / 2)
+        for epsilon in (0.0, 0.5, 1.0, 3.0):
+            delta = norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2)
+            assert best <= odds(epsilon, delta) + 1e-12
+    # At the epsilon where the two laws cross, it is attained.
+    assert norm.cdf(0.5) == pytest.approx(odds(0.0, 2 * norm.cdf(0.5) - 1))
+
+
+def test_the_guarantee_is_told_for_what_it_is() -> None:
+    plan = make_plan(TWO, epsilon=1.0, expected_records=20_000)
+    told = " ".join(guarantee(plan.standing, True))
+    assert "73.1 times out of 100" in told
+    assert "but for the parties' secret" in told
+    assert "add or remove one record" in told
+    assert "secret" not in " ".join(guarantee(plan.standing, False))
+    several = make_plan(TWO, epsilon=1.0, expected_records=20_000, records_per_person=3).standing
+    assert "up to 3 records" in " ".join(guarantee(several, True))
+    replaced = make_plan(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").standing
+    assert "which of two possible records" in " ".join(guarantee(replaced, True))
+    assert "hardly any protection" in " ".join(guarantee(make_plan(TWO, epsilon=9.0, expected_records=20_000).standing, True))
+    not_private = Ledger(plan.entries(), plan.delta).not_private("noise was fixed").standing
+    assert guarantee(not_private, True)[0] == "No privacy guarantee covers this run."
+    assert "noise was fixed" in guarantee(not_private, True)[1]
+    assert rests_on(True, False) == ()
+    assert len(rests_on(True, True)) > len(rests_on(False, True))
+
+
+def test_small_probabilities_as_people_say_them() -> None:
+    assert one_in(1 / 90e9) == "1 in 90,000,000,000"
+    assert one_in(1e-5) == "1 in 100,000"
+    assert one_in(0.4) == "1 in 2"

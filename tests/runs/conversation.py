@@ -1,0 +1,96 @@
+"""A small run between two parties and a server, in folders, for several test files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from builders import schema_of
+
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+
+SCHEMA = schema_of(hospital={"smoker": 2, "ward": 3}, insurer={"tariff": 3})
+RECORDS = 300
+
+
+def write_tables(folder: Path, seed: int = 0) -> dict[str, Path]:
+    """Every party's table as CSV, by name."""
+    rng = np.random.default_rng(seed)
+    out = {}
+    for name, columns in SCHEMA.parties:
+        values = {c: rng.integers(0, SCHEMA.sizes[SCHEMA.index(c)], RECORDS) for c in columns}
+        out[name] = folder / f"{name}.csv"
+        pa.csv.write_csv(pa.table({"id": np.arange(RECORDS), **values}), out[name])
+    return out
+
+
+@dataclass
+class Conversation:
+    """The roles of one run, which this carries files between."""
+
+    folder: Path
+    server: ServerRun
+    parties: dict[str, PartyRun]
+
+    @classmethod
+    def make(cls, folder: Path, rounds: int = 1, seed: int = 0) -> Conversation:
+        folder.mkdir(exist_ok=True)
+        tables = write_tables(folder, seed)
+        server = ServerRun.create(
+            folder / "server", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, rounds=rounds, message_bytes=50_000
+        )
+        parties = {
+            name: PartyRun.create(folder / f"{name}.run", name=name, table=tables[name], id="id") for name in server.parties
+        }
+        return cls(folder, server, parties)
+
+    def again(self) -> Conversation:
+        """The same folders, as new processes find them."""
+        parties = {name: PartyRun(run.folder) for name, run in self.parties.items()}
+        return Conversation(self.folder, ServerRun(self.server.folder), parties)
+
+    def round(self, accepting: bool = True) -> dict[str, Mapping[str, bytes]]:
+        """Everybody's files to the server and back; gives what parties sent."""
+        sent = {name: run.advance({}) for name, run in self.parties.items()}
+        back = self.server.advance(sent)
+        for name, run in self.parties.items():
+            run.advance(back[name])
+            if accepting:
+                self.accept(name)
+        return sent
+
+    def accept(self, name: str) -> None:
+        """What a party's operator does after having compared what is there."""
+        state = self.parties[name].state()
+        for step in state.steps:
+            if step.on == "you":
+                wanted = self.server.follow_up if "follow-up" in step.what else self.server.plan
+                assert wanted is not None
+                self.parties[name].accept(wanted.fingerprint)
+
+    def play(self, rounds: int = 8) -> Conversation:
+        """To the end."""
+        for _ in range(rounds):
+            self.round()
+            if self.done:
+                return self
+        raise AssertionError(self.server.state().text())
+
+    @property
+    def done(self) -> bool:
+        """Whether everybody has nothing left to do."""
+        return self.server.state().done and all(run.state().done for run in self.parties.values())
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, but the lock."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }

@@ -1,0 +1,383 @@
+"""A run in folders: what it takes and gives, in what order, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from runs.conversation import RECORDS, SCHEMA, Conversation, files_of
+
+from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, TableError
+from vertimrf.message import Message
+from vertimrf.party.releases import record_name
+from vertimrf.runs.files import file_name
+from vertimrf.runs.folder import locked
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+
+NO_FINGERPRINT = "7QK2-M0XR-7QK2-M0XR-7QK2-M0XR-7QK2"
+
+
+@pytest.fixture(scope="module")
+def over(tmp_path_factory):
+    """A run of one round that is over."""
+    return Conversation.make(tmp_path_factory.mktemp("over") / "run").play()
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """Another run of the same people, parties and schema that is over."""
+    return Conversation.make(tmp_path_factory.mktemp("other") / "run").play()
+
+
+@pytest.fixture
+def planned(tmp_path):
+    """Everybody has the plan, and nobody has accepted it."""
+    run = Conversation.make(tmp_path / "run")
+    run.round(accepting=False)
+    return run
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """The server has made its follow-up, and nobody has it."""
+    run = Conversation.make(tmp_path / "run", rounds=2)
+    while run.server.follow_up is None:
+        run.server.advance({name: party.advance(run.server.outgoing()[name]) for name, party in run.parties.items()})
+        for name in run.parties:
+            run.accept(name)
+    return run
+
+
+@pytest.fixture
+def cheap(monkeypatch):
+    """Prices take half a minute to compute exactly; tests/plan/test_price.py holds them."""
+    monkeypatch.setattr("vertimrf.plan.price.price_in_words", lambda *_: "Dear.")
+    monkeypatch.setattr("vertimrf.party.party.price_in_words", lambda *_: "Dear.")
+
+
+def steps(run):
+    return {step.name: step.status for step in run.state().steps}
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_run_ends_with_table_model_and_report(tmp_path, rounds):
+    run = Conversation.make(tmp_path / "run", rounds).play()
+    result = run.server.result
+    assert sorted(os.listdir(result)) == ["model", "report.json", "synthetic.parquet"]
+    assert set(pyarrow.parquet.read_table(result / "synthetic.parquet").column_names) == set(SCHEMA.names)
+    report = json.loads((result / "report.json").read_text())
+    assert report["private"]
+    assert report["epsilon"] <= 1.0
+    sent = run.parties["hospital"].outgoing()
+    assert sorted(sent) == (["envelopes", "message", "offer"] if rounds == 1 else ["answer", "envelopes", "message", "offer"])
+    assert "envelopes" not in run.parties["insurer"].outgoing()
+
+
+def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over):
+    before = {name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]}
+    first = over.round()
+    later = over.again()
+    assert later.round() == first
+    assert later.server.outgoing() == over.server.outgoing()
+    assert {name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]} == before
+
+
+def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(over, tmp_path, cheap):
+    own = tmp_path / "insurer"
+    shutil.copytree(over.parties["insurer"].folder, own)
+    settings = (own / "run.toml").read_text()
+    (own / "run.toml").write_text(settings.replace(over.parties["insurer"].settings.table, str(tmp_path / "gone.csv")))
+    run = PartyRun(own)
+    assert run.advance({})["message"] == over.parties["insurer"].outgoing()["message"]
+    record = own / "releases" / record_name(run.plan.digest(), 1, "message")
+    data = bytearray(record.read_bytes())
+    data[len(data) // 2] ^= 1
+    record.write_bytes(data)
+    with pytest.raises(PrivacyError, match="damaged"):
+        run.advance({})
+
+
+def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
+    party = planned.parties["hospital"]
+    back = planned.server.outgoing()["hospital"]
+    assert list(party.advance(back)) == ["offer"]
+    assert not (party.folder / "releases").exists()
+    assert steps(party)["acceptance"] == "waits"
+    with pytest.raises(MessageError, match="no whole fingerprint"):
+        party.accept(planned.server.plan.fingerprint[:9])
+    with pytest.raises(MessageError, match=r"nothing of this fingerprint.*received/plan"):
+        party.accept(NO_FINGERPRINT)
+    assert list(party.advance(back)) == ["offer"]
+    said = party.accept(planned.server.plan.fingerprint.lower().replace("-", " "))
+    assert "Accepted" in said
+    assert "epsilon 1" in said
+    assert sorted(party.advance(back)) == ["envelopes", "message", "offer"]
+
+
+def test_a_follow_up_is_answered_once_it_is_accepted_and_no_other(asked):
+    party = asked.parties["insurer"]
+    back = asked.server.outgoing()["insurer"]
+    assert "answer" not in party.advance(back)
+    with pytest.raises(MessageError, match=r"nothing of this fingerprint.*received/follow-up"):
+        party.accept(NO_FINGERPRINT)
+    party.accept(asked.server.follow_up.fingerprint)
+    assert "answer" in party.advance(back)
+    (party.folder / "accepted" / "follow-up").write_text("00" * 32)
+    with pytest.raises(RunError, match="Another follow-up was accepted"):
+        party.accept(asked.server.follow_up.fingerprint)
+
+
+def test_a_table_that_changed_between_message_and_answer_is_refused(asked, cheap):
+    party = asked.parties["insurer"]
+    table = asked.folder / "insurer.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+    party.advance(asked.server.outgoing()["insurer"])
+    party.accept(asked.server.follow_up.fingerprint)
+    with pytest.raises(PrivacyError, match="another table"):
+        party.advance({})
+
+
+def test_what_comes_twice_is_ignored_and_what_is_different_refused(over, other):
+    parties, server = over.parties, over.server
+    before = {name: files_of(server.folder / "received" / name) for name in parties}
+    for name in ("offer", "message", "envelopes"):
+        server.advance({"hospital": {name: other.parties["hospital"].outgoing()[name]}})
+        assert any("came again and is another one" in sentence for sentence in server.state().refused)
+    parties["insurer"].advance(other.server.outgoing()["insurer"])
+    assert sum("came again" in sentence for sentence in parties["insurer"].state().refused) == 2
+    assert {name: files_of(server.folder / "received" / name) for name in parties} == before
+    assert over.done
+
+
+def test_files_of_another_run_are_refused_and_do_not_stop_the_rest(planned, other):
+    server = planned.server
+    for name in planned.parties:
+        planned.accept(name)
+    foreign = other.parties["hospital"].outgoing()
+    own = planned.parties["hospital"].advance({})
+    server.advance({"hospital": own | {"message": foreign["message"]}})
+    assert any("made for another plan" in sentence for sentence in server.state().refused)
+    assert steps(server)["envelopes"] == "done"
+    server.advance({"insurer": {"message": own["message"], "answer": b"x", "wish": b"y"}, "stranger": {"offer": b"z"}})
+    refused = " ".join(server.state().refused)
+    for said in ("is that of 'hospital'", "nothing was asked", "which no run has", "'stranger' is no party of this run"):
+        assert said in refused
+    party = planned.parties["insurer"]
+    party.advance({"envelopes": foreign["envelopes"], "follow-up": b"{}"})
+    refused = " ".join(party.state().refused)
+    assert "another plan" in refused
+    assert "one round" in refused
+    planned.play()
+    # The right one came: nothing is said of the wrong one any more.
+    assert not any("made for another plan" in sentence for sentence in server.state().refused)
+
+
+def test_a_plan_without_this_partys_key_or_name_is_refused_and_the_right_one_taken(tmp_path, other):
+    run = Conversation.make(tmp_path / "run")
+    party = run.parties["hospital"]
+    foreign = other.server.outgoing()["hospital"]["plan"]
+    for plan in (foreign, b"", b"{}", b"[" * 100_000, foreign.replace(b'"hospital"', b'"hospitals"')):
+        party.advance({"plan": plan})
+        assert party.plan is None
+        assert party.state().refused
+    assert "another key" in party.state().refused[0] or party.state().refused
+    run.play()
+
+
+@pytest.mark.parametrize("rest", ["offer", "envelopes", "message"])
+def test_no_file_is_looked_at_that_is_too_large(planned, rest, monkeypatch):
+    for name in planned.parties:
+        planned.accept(name)
+    server = planned.server
+    if rest == "offer":
+        (server.folder / "received" / "hospital" / "offer").unlink()
+    most = server.wants()["hospital"].get(rest, 1 << 20)
+    monkeypatch.setattr("vertimrf.runs.server_run.Message.unseal", lambda *_: pytest.fail("looked at"))
+    server.advance({"hospital": {rest: bytes(most + 1)}})
+    assert any("not looked at" in sentence for sentence in server.state().refused)
+
+
+def test_offers_are_taken_from_their_owners_alone(tmp_path):
+    run = Conversation.make(tmp_path / "run")
+    offer = run.parties["hospital"].advance({})["offer"]
+    renamed = offer.replace(b"hospital", b"insurer")
+    own = run.server.folder / "key"
+    run.server.advance({"insurer": {"offer": offer}})
+    assert "is that of 'hospital'" in run.server.state().refused[0]
+    run.server.advance({"hospital": {"offer": offer}})
+    run.server.advance({"insurer": {"offer": renamed}})
+    assert any("holds the key of 'hospital'" in sentence for sentence in run.server.state().refused)
+    assert "hospital" not in own.read_text()
+    run.play()
+
+
+def test_the_plan_is_made_once_and_late_files_change_nothing(planned):
+    plan = planned.server.outgoing()["hospital"]["plan"]
+    again = planned.again()
+    again.round(accepting=False)
+    assert again.server.outgoing()["hospital"]["plan"] == plan == again.server.outgoing()["insurer"]["plan"]
+
+
+def test_a_party_missing_is_named(planned):
+    planned.accept("hospital")
+    planned.server.advance({"hospital": planned.parties["hospital"].advance({})})
+    waits = [step for step in planned.server.state().steps if step.status == "waits"]
+    assert [(step.name, step.on) for step in waits] == [("message", "'insurer'")]
+    assert not planned.server.state().done
+    other = planned.parties["insurer"].state()
+    assert [step.on for step in other.waits_for] == ["you"]
+
+
+def test_work_that_fails_is_said_until_it_does_not_and_others_go_on(planned):
+    party = planned.parties["hospital"]
+    planned.accept("hospital")
+    table = planned.folder / "hospital.csv"
+    good = table.read_text()
+    table.write_text(good + "0,0,0\n")
+    with pytest.raises(TableError, match=r"hospital\.csv.*repeats an id"):
+        party.advance({})
+    assert party.state().stopped
+    assert "Stopped" in party.state().text()
+    assert sorted(party.outgoing()) == ["envelopes", "offer"]
+    table.write_text(good)
+    assert "message" in party.advance({})
+    assert party.state().stopped is None
+
+
+def test_one_process_at_a_time_and_the_state_at_any(planned):
+    party = planned.parties["hospital"]
+    code = "import sys, time; from pathlib import Path; from vertimrf.runs.folder import locked\n"
+    code += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(party.folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RunError, match=r"Another process is at work.*vertimrf status"):
+            PartyRun(party.folder).advance({})
+        assert PartyRun(party.folder).state().plan
+        assert "Accepted" in PartyRun(party.folder).accept(planned.server.plan.fingerprint)
+    finally:
+        holder.kill()
+        holder.wait()
+    assert "message" in party.advance({})
+
+
+def test_the_lock_is_held_through_turns_and_let_go(planned):
+    party = planned.parties["hospital"]
+    with party.hold():
+        party.advance({})
+        with pytest.raises(RunError, match="at work"), locked(party.folder):
+            pass
+    with locked(party.folder):
+        pass
+
+
+def test_what_a_killed_process_left_is_gone_with_the_next_turn(planned):
+    party = planned.parties["hospital"]
+    left = [party.folder / ".0123abcd.envelopes", party.folder / "received" / ".0123abcd.plan"]
+    for path in left:
+        path.write_text("half")
+    result = planned.server.folder / ".0123abcd.result"
+    result.mkdir()
+    (result / "synthetic.parquet").write_text("half")
+    planned.round(accepting=False)
+    assert not any(path.exists() for path in (*left, result))
+
+
+def test_clocks_do_not_matter(planned):
+    for name in planned.parties:
+        planned.accept(name)
+    for moment in (0, 4_000_000_000):
+        for run in (planned.server, *planned.parties.values()):
+            for path in run.folder.rglob("*"):
+                os.utime(path, (moment, moment))
+        planned.round()
+    assert planned.done
+
+
+def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, planned):
+    party = planned.parties["hospital"]
+    table = planned.folder / "hospital.csv"
+    key = (party.folder / "key").read_bytes()
+    PartyRun.create(party.folder, name="hospital", table=table, id="id")
+    assert (party.folder / "key").read_bytes() == key
+    with pytest.raises(RunError, match="a run with another id, table"):
+        PartyRun.create(party.folder, name="hospital", table=planned.folder / "insurer.csv", id="person")
+    with pytest.raises(RunError, match="another epsilon"):
+        ServerRun.create(planned.server.folder, schema=SCHEMA, epsilon=2.0, expected_records=RECORDS, message_bytes=50_000)
+    with pytest.raises(RunError, match="not of a server"):
+        ServerRun(party.folder)
+    with pytest.raises(RunError, match="no run folder"):
+        PartyRun(tmp_path / "nowhere")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("important")
+    with pytest.raises(RunError, match="has other files"):
+        PartyRun.create(tmp_path / "full", name="hospital", table=table, id="id")
+    with pytest.raises(TableError, match="no table"):
+        PartyRun.create(tmp_path / "new", name="hospital", table=tmp_path / "none.csv", id="id")
+    with pytest.raises(PlanError, match="into the run's folder"):
+        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, out="../up.csv")
+    with pytest.raises(PlanError):
+        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=-1.0, expected_records=RECORDS)
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("line", ["id = 3", "exchanges = 'x'", "id_format = 'strip'", "ignore_extra = 1", "nonsense"])
+def test_settings_that_cannot_be_are_refused(planned, line):
+    path = planned.parties["hospital"].folder / "run.toml"
+    lines = [kept for kept in path.read_text().splitlines() if kept.split(" = ")[0] != line.split(" = ")[0]]
+    path.write_text("\n".join([line, *lines]))
+    with pytest.raises(RunError, match=r"run\.toml"):
+        PartyRun(path.parent)
+
+
+def test_keys_and_secrets_are_the_owners_alone(over):
+    for run in (over.server, *over.parties.values()):
+        assert run.folder.stat().st_mode & 0o077 == 0
+    hospital = over.parties["hospital"].folder
+    assert all((hospital / name).stat().st_mode & 0o077 == 0 for name in ("key", "secret"))
+
+
+def test_no_secret_and_no_key_is_among_what_is_given(over):
+    secret = json.loads((over.parties["hospital"].folder / "secret").read_text())["value"].encode()
+    keys = [json.loads((run.folder / "key").read_text())["value"].encode() for run in (over.server, *over.parties.values())]
+    given = [data for run in over.parties.values() for data in run.outgoing().values()]
+    given += [data for files in over.server.outgoing().values() for data in files.values()]
+    assert not any(hidden in data for hidden in (secret, *keys) for data in given)
+
+
+def test_once_the_table_is_there_the_servers_key_can_go(over, tmp_path):
+    shutil.copytree(over.server.folder, tmp_path / "server")
+    (tmp_path / "server" / "key").unlink()
+    run = ServerRun(tmp_path / "server")
+    assert run.state().done
+    assert run.wants() == {"hospital": {}, "insurer": {}}
+    run.advance({})
+
+
+@pytest.mark.parametrize("name", ["hospital", "St. Mary's", "..", "a/b", "ä" * 200, "CON: <x>|?*"])
+def test_a_name_stays_within_its_folder(name):
+    made = file_name(name)
+    assert "/" not in made
+    assert not made.startswith(".")
+    assert len(made.encode()) < 200
+
+
+def test_two_runs_of_one_server_folder_write_one_result(over):
+    before = files_of(over.server.result)
+    again = ServerRun(over.server.folder)
+    again.advance({name: run.outgoing() for name, run in over.parties.items()})
+    assert files_of(over.server.result) == before
+
+
+def test_the_message_on_its_way_is_the_servers_alone(over):
+    message = over.parties["insurer"].outgoing()["message"]
+    with pytest.raises(MessageError, match="for the server"):
+        Message.unseal(message, over.server.plan, over.parties["hospital"]._folder.key)

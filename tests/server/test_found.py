@@ -1,0 +1,56 @@
+"""What messages told, for a report: figures with their errors, on average right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders import dealt, schema_of
+
+from vertimrf.options import RunOptions
+from vertimrf.plan.planner import make_plan
+from vertimrf.server.found import size_beneath_noise
+from vertimrf.trial import run_protocol
+
+
+def test_sizes_beneath_noise() -> None:
+    rng = np.random.default_rng(3)
+    draws = 400_000
+    for value, sigma, least, most in ((0.0, 2.0, 0.0, 0.0), (12.0, 2.0, 0.0, 0.0), (2.0, 2.0, -0.5, 0.0), (-4.0, 2.0, -0.5, 0.0)):
+        found = size_beneath_noise(value + sigma * rng.standard_normal(draws), np.full(draws, sigma)) - abs(value)
+        # Six standard errors.
+        spread = 6 * found.std() / draws**0.5
+        assert least * sigma - spread < found.mean() < most * sigma + spread
+
+
+@pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs"])
+def test_figures_of_pairs_and_of_single_attributes(encoder: str) -> None:
+    schema = schema_of(left=(3, 2), right=(4, 3))
+    rng = np.random.default_rng(0)
+    records = 4000
+    codes = np.array([rng.integers(0, size, records) for size in schema.sizes])
+    codes[2] = np.where(rng.random(records) < 0.9, codes[0], codes[2])
+    plan = make_plan(schema, epsilon=8.0, expected_records=records, encoder=encoder, message_bytes=300_000)
+    result = run_protocol(plan, dealt(schema, codes), RunOptions(seed=0)).result
+    found = result.to_json()["found"]
+    assert found["records"] == pytest.approx(records, rel=0.1)
+    for a, own in enumerate(found["one_way"]):
+        assert own["attribute"] == schema.names[a]
+        assert own["party"] == schema.parties[schema.party_of(a)][0]
+        np.testing.assert_allclose(own["counts"], np.bincount(codes[a], minlength=schema.sizes[a]), atol=7 * own["error"])
+    pairs = found["pairs"]
+    lines = {(a, b): i for i, (a, b) in enumerate(zip(pairs["first"], pairs["second"], strict=True))}
+    # Across parties every pair is measured; with count sketches, all.
+    assert {(0, 2), (0, 3), (1, 2), (1, 3)} <= lines.keys()
+    joint = np.zeros((3, 4))
+    np.add.at(joint, (codes[0], codes[2]), 1 / records)
+    truth = 0.5 * np.abs(joint - np.outer(joint.sum(1), joint.sum(0))).sum()
+    i = lines[0, 2]
+    assert pairs["cells"][i] == 12
+    assert pairs["dependence"][i] == pytest.approx(truth, abs=0.1)
+    assert pairs["model_dependence"][i] == pytest.approx(truth, abs=0.1)
+    # What the plan predicts of a cell's error, and what the estimate states: bins are not equally full.
+    for pair in ((0, 2), (0, 3), (1, 2), (1, 3)):
+        assert 0.3 < pairs["error"][lines[pair]] / pairs["predicted"][lines[pair]] < 3
+        assert pairs["distance"][lines[pair]] < 4 * pairs["noise"][lines[pair]] + 0.05
+    assert pairs["dependence"][lines[1, 3]] < 0.1
+    assert all(len(column) == len(lines) for column in pairs.values())

@@ -1,0 +1,71 @@
+"""This machine: kernels compiled, throughput measured, the demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..errors import PlanError
+from ..plan.defaults import default_encoder
+from ..progress import for_terminal
+from .common import compile_kernels
+from .group import main
+from .outputs import check_writable, write_json
+
+__all__ = ["bench", "demo", "warmup"]
+
+
+@main.command()
+@click.option("--rows", type=int, default=1_000_000, help="Records.")
+@click.option("--attributes", type=int, default=8, help="Columns, half of them at either party.")
+@click.option("--values", type=int, default=8, help="Domain size of each column.")
+@click.option("--keys", type=int, default=131_072, help="Hash keys in total.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
+@click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
+def bench(rows: int, attributes: int, values: int, keys: int, threads: int | None, json_file: str | None) -> None:
+    """Sketch throughput on this machine, beside a dense kernel, a Python loop and the roofline."""
+    from ..bench import run_bench
+
+    check_writable(json_file)
+    figures = run_bench(rows, attributes, values, keys, threads)
+    write_json(json_file, figures)
+    if json_file != "-":
+        for name, figure in figures.items():
+            click.echo(f"{name.replace('_', ' '):26} {figure:,.4g}")
+
+
+@main.command()
+def warmup() -> None:
+    """Compile every kernel now, so that no run waits for it: once for a machine, or while an image is built."""
+    from ..kernels.warm import compile_missing, missing
+
+    jobs = missing()
+    progress = for_terminal()
+    progress.step("compiling kernels")
+    compile_missing(jobs, progress.advance)
+    click.echo("Kernels are compiled." if jobs else "Kernels were compiled already.")
+
+
+@main.command()
+@click.option("--folder", default="vertimrf-demo", help="Where tables, messages and the synthetic table go.")
+@click.option("--epsilon", type=float, default=1.0, help="Privacy target of the whole run.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sampling of synthetic rows only.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
+@click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
+def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None) -> None:
+    """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
+    from ..demo.run import run_demo
+    from ..options import RunOptions
+
+    check_writable(json_file)
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
+    compile_kernels("party", "server", default_encoder(rounds=1))
+    figures = run_demo(
+        Path(folder),
+        epsilon,
+        say=lambda line: click.echo(line, err=json_file == "-"),
+        options=RunOptions(seed=seed, num_threads=threads, progress=for_terminal()),
+    )
+    write_json(json_file, figures)

@@ -1,0 +1,121 @@
+"""Refusals before the work of what could not be written after it; and what is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import PlanError
+
+__all__ = [
+    "BYTES_A_VALUE",
+    "check_new",
+    "check_release",
+    "check_room",
+    "check_same",
+    "check_schema_file",
+    "check_writable",
+    "output_problem",
+    "result_bytes",
+    "write_json",
+    "write_release",
+]
+
+# Of a value in a table of text; more than most take.
+BYTES_A_VALUE = 12
+
+
+def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
+    """Refuse before the work, not after it; ``read`` are files that the command reads."""
+    named = [Path(path).absolute() for path in paths if path not in (None, "-")]
+    if twice := [path for i, path in enumerate(named) if path in named[:i]]:
+        raise PlanError(f"Two results would be written to {twice[0]}; give each a file of its own.")
+    if own := [path for path in read if path is not None and Path(path).absolute() in named]:
+        raise PlanError(f"{own[0]} is read and would be overwritten; name another file.")
+    for path in paths:
+        if path in (None, "-"):
+            continue
+        if not Path(str(path)).absolute().parent.is_dir():
+            raise PlanError(f"Cannot write {path}: its folder does not exist.")
+        if Path(str(path)).is_dir():
+            raise PlanError(f"Cannot write {path}: it is a folder; name a file.")
+        if not os.access(Path(str(path)).absolute().parent, os.W_OK):
+            raise PlanError(f"Cannot write {path}: its folder is read-only; name a file in another.")
+
+
+def check_room(*files: tuple[str | Path | None, float]) -> None:
+    """Refuse before the work what would fill a disk: pairs of a path, - and None aside, and bytes; one folder's add up."""
+    from ..party.check import check_space
+
+    needed: dict[Path, float] = {}
+    for path, size in files:
+        if path not in (None, "-"):
+            folder = Path(str(path)).absolute().parent
+            needed[folder] = needed.get(folder, 0.0) + size
+    for folder, size in needed.items():
+        if short := check_space(folder, size):
+            raise PlanError(short)
+
+
+def check_release(out: str, records: Path, size: float) -> None:
+    """Refuse before the work where a release, or the record of it, could not be written."""
+    check_writable(str(records / "record") if records.is_dir() else str(records))
+    check_room((out, size), (records / "record" if records.is_dir() else records, size))
+
+
+def result_bytes(plan: Any, rows: int | None) -> tuple[float, float]:
+    """About what a synthetic table and a model take on disk, at most."""
+    from ..plan.forecast import model_cells
+
+    return BYTES_A_VALUE * (rows or plan.expected_records) * len(plan.schema.sizes), 8 * model_cells(plan.schema.sizes, plan.tau)
+
+
+def check_new(path: str, kept: str) -> None:
+    """Refuse to write over what cannot be had again."""
+    check_writable(path)
+    if Path(path).exists():
+        raise PlanError(f"{path} exists, and {kept}; name another file, or delete it if nothing needs it.")
+
+
+def check_schema_file(path: str) -> None:
+    check_new(path, "may hold edits")
+    if Path(path).suffix not in (".toml", ".json"):
+        raise PlanError(f"A schema file ends in .toml or .json, not {path}.")
+
+
+def write_release(path: str, data: bytes) -> None:
+    """Write what is on record; written before, it is the same."""
+    from ..files.atomic import write_bytes
+
+    check_same(path, data, "the release is on record, and stays the same")
+    write_bytes(path, data)
+
+
+def check_same(path: str, data: bytes, why: str) -> None:
+    """Refuse to write over a file that is not this one already."""
+    if Path(path).exists() and Path(path).read_bytes() != data:
+        raise PlanError(f"{path} exists and is something else; name another file: {why}.")
+
+
+def write_json(path: str | None, data: Any) -> None:
+    """To a file, to standard output for -, or nowhere."""
+    from ..files.atomic import write_text
+
+    if path == "-":
+        click.echo(json.dumps(data, indent=1))
+    elif path is not None:
+        write_text(path, json.dumps(data, indent=1) + "\n")
+
+
+def output_problem(path: str) -> str | None:
+    """Why a file cannot be written, if so."""
+    try:
+        check_writable(path)
+    except PlanError as error:
+        return str(error)
+    return None

@@ -1,0 +1,256 @@
+"""One command a role for a whole run, in a folder: what the commands of single steps do, in their order, as often as needed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import ExchangeError, PlanError
+from ..plan.defaults import DELTA_HELP, INNER, POPULATIONS, TAU
+from ..progress import for_terminal
+from .common import compile_kernels, load_schema
+from .group import main
+from .options import (
+    ENCODERS,
+    EXTRA,
+    ID_FORMAT,
+    MESSAGE_MB,
+    PERSON,
+    POPULATION,
+    missing_options,
+    parse_formats,
+    parse_message_bytes,
+    parse_workload,
+)
+from .outputs import check_writable, write_json
+
+__all__ = ["accept", "run", "run_party", "run_server", "status"]
+
+LOG = logging.getLogger("vertimrf")
+
+EXCHANGE = "Folder, mounted or shared, or URI such as s3://bucket/run, by which all roles exchange their files."
+WAIT = "Stay until the run is over; without it, do what can be done now, and say what is waited for."
+# Seconds between two looks at what has come: few where much happens.
+SOON, SELDOM, SLOWER = 0.5, 10.0, 1.5
+
+
+@main.group()
+def run() -> None:
+    """A role's whole run, in a folder of its own; started again at any time, after whatever crash, by the FOLDER alone."""
+
+
+@run.command("party")
+@click.argument("folder")
+@click.option("--name", help="The party's name in the schema.")
+@click.option("--table", help="The party's records.")
+@click.option("--id", "id_column", help="Record id column.")
+@click.option("--id-format", default="", help=ID_FORMAT)
+@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
+@click.option("--person", help=PERSON)
+@click.option("--delimiter", default=",", help="Between the cells of CSV files; \\t for tabs.")
+@click.option("--encoding", default="utf-8", help="Of the text of CSV files, such as latin-1.")
+@click.option("--exchange", help=EXCHANGE)
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
+@click.option("--wait", is_flag=True, help=WAIT)
+def run_party(
+    folder: str,
+    name: str | None,
+    table: str | None,
+    id_column: str | None,
+    id_format: str,
+    ignore_extra: bool,
+    person: str | None,
+    delimiter: str,
+    encoding: str,
+    exchange: str | None,
+    threads: int | None,
+    wait: bool,
+) -> None:
+    """A data holder: its part of a run, from the key pair to the message. FOLDER alone goes on with a run.
+
+    Nothing is released before you have accepted the plan (`vertimrf accept`).
+    """
+    from ..options import RunOptions
+    from ..runs.exchange import party_turn
+    from ..runs.party_run import PartyRun
+    from ..tables.arrow import CsvFormat
+
+    options = RunOptions(num_threads=threads, progress=for_terminal())
+    if name is None and table is None and id_column is None:
+        given = PartyRun(folder, options)
+    elif name is None or table is None or id_column is None:
+        needed = missing_options({"--name": name, "--table": table, "--id": id_column})
+        raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
+    else:
+        csv = CsvFormat(delimiter.replace("\\t", "\t"), encoding)
+        given = PartyRun.create(
+            folder,
+            name=name,
+            table=table,
+            id=id_column,
+            id_format=parse_formats(id_format),
+            ignore_extra=ignore_extra,
+            person=person,
+            delimiter=csv.delimiter,
+            encoding=csv.encoding,
+            exchange=_place(exchange),
+            options=options,
+        )
+    _play(given, "party", party_turn, _place(exchange) or given.settings.exchange, wait)
+
+
+@run.command("server")
+@click.argument("folder")
+@click.option("--schema", "schema_file", help="Schema with its parties.")
+@click.option("--epsilon", type=float, help="Privacy target of the whole run.")
+@click.option("--delta", type=float, help=DELTA_HELP)
+@click.option("--expected-records", type=int, help="Public order of magnitude of the table.")
+@click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
+@click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
+@click.option("--message-mb", type=float, help=MESSAGE_MB)
+@click.option("--encoder", help=ENCODERS)
+@click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
+@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
+@click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only.")
+@click.option("--out", default="synthetic.parquet", help="The synthetic table's name in FOLDER/result.")
+@click.option("--exchange", help=EXCHANGE)
+@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
+@click.option("--wait", is_flag=True, help=WAIT)
+def run_server(
+    folder: str,
+    schema_file: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    expected_records: int | None,
+    tau: int,
+    rounds: int,
+    message_mb: float | None,
+    encoder: str | None,
+    workload: Sequence[str],
+    records_per_person: int,
+    population: str,
+    rows: int | None,
+    seed: int | None,
+    out: str,
+    exchange: str | None,
+    threads: int | None,
+    wait: bool,
+) -> None:
+    """The untrusted server: its part of a run, from the plan to the synthetic table. FOLDER alone goes on with a run."""
+    from ..options import RunOptions
+    from ..runs.exchange import server_turn
+    from ..runs.server_run import ServerRun
+
+    options = RunOptions(num_threads=threads, progress=for_terminal())
+    if schema_file is None and epsilon is None and expected_records is None:
+        given = ServerRun(folder, options)
+    elif schema_file is None or epsilon is None or expected_records is None:
+        needed = missing_options({"--schema": schema_file, "--epsilon": epsilon, "--expected-records": expected_records})
+        raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
+    else:
+        given = ServerRun.create(
+            folder,
+            schema=load_schema(schema_file),
+            epsilon=epsilon,
+            expected_records=expected_records,
+            delta=delta,
+            tau=tau,
+            rounds=rounds,
+            message_bytes=parse_message_bytes(message_mb),
+            encoder=encoder,
+            workload=parse_workload(workload) or (),
+            records_per_person=records_per_person,
+            population=population,
+            rows=rows,
+            seed=seed,
+            out=out,
+            exchange=_place(exchange),
+            options=options,
+        )
+    _play(given, "server", server_turn, _place(exchange) or given.settings.exchange, wait)
+
+
+@main.command()
+@click.argument("folder")
+@click.argument("fingerprint", nargs=-1, required=True)
+def accept(folder: str, fingerprint: Sequence[str]) -> None:
+    """A data holder: accept the plan, or the follow-up, of a run by the FINGERPRINT that all others read out, in full.
+
+    Compare it by a way that the server does not control, such as by phone. Upper or lower case, dashes and spaces do not matter.
+    """
+    from ..runs.party_run import PartyRun
+
+    click.echo(PartyRun(folder).accept(" ".join(fingerprint)))
+
+
+@main.command()
+@click.argument("folder")
+@click.option("--json", "json_file", help="Write the state as JSON; - for standard output.")
+def status(folder: str, json_file: str | None) -> None:
+    """How far a run is, and what it waits for; at any time, also while another process is at work in the FOLDER."""
+    from ..runs.folder import read_settings
+
+    check_writable(json_file)
+    given: Any
+    if read_settings(Path(folder).absolute()).get("role") == "server":
+        from ..runs.server_run import ServerRun
+
+        given = ServerRun(folder)
+    else:
+        from ..runs.party_run import PartyRun
+
+        given = PartyRun(folder)
+    state = given.state()
+    write_json(json_file, state.to_json())
+    if json_file != "-":
+        click.echo(state.text())
+
+
+def _place(exchange: str | None) -> str | None:
+    """An exchange as a run's settings hold it: good in whatever folder the command is started again."""
+    return exchange if exchange is None or "://" in exchange else str(Path(exchange).absolute())
+
+
+def _play(given: Any, role: str, turn: Callable[[Any, Any], None], place: str | None, wait: bool) -> None:
+    """Turns of a run, until nothing is left to do; without ``wait``, until nothing can be done."""
+    from ..runs.exchange import Exchange
+
+    exchange, told, warm, pause = None if place is None else Exchange(place), "", False, SOON
+    with given.hold():
+        while True:
+            before = given.state()
+            if not warm and given.encoder is not None:
+                compile_kernels(role, given.encoder)
+                warm = True
+            try:
+                if exchange is None:
+                    given.advance({})
+                else:
+                    turn(given, exchange)
+            except ExchangeError as error:
+                if not wait:
+                    raise
+                # A line that is cut comes back.
+                if str(error) != told:
+                    LOG.warning("%s", error)
+                told = str(error)
+            after = given.state()
+            if after != before:
+                pause = SOON
+                continue
+            if after.text() != told:
+                told = after.text()
+                click.echo(told)
+            if exchange is None:
+                click.echo("No --exchange: something else has to carry this run's files.")
+            if after.done or not wait or exchange is None:
+                return
+            time.sleep(pause)
+            pause = min(pause * SLOWER, SELDOM)

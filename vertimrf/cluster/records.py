@@ -1,0 +1,280 @@
+"""Records that lie in the memory of Dask's workers, partition by partition, and what a party asks of them.
+
+Exact answers of partitions are merged on the workers and come to the party's process, which alone draws noise. So with one
+noise the message is, byte for byte, that of one machine, however the table is cut, and whatever workers were lost on the way.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError, TableError
+from ..kernels.multiset import MODULUS
+from ..party.persons import unnamed
+from ..party.records import Composite, Encoder
+from ..plan.attribute import Attribute
+from ..plan.impossible import Combination
+from ..progress import Progress
+from ..tables.arrow import COMMAS, CsvFormat
+from ..tables.ids import EXAMPLES, repeated
+from ..tables.impossible import Broken
+from ..tables.table import Columns, Encoded
+from . import work
+from .work import Quiet
+
+__all__ = ["ClusterRecords", "encode_partitions"]
+
+E = TypeVar("E", bound=Encoder)
+Client = Any  # distributed.Client
+Future = Any  # distributed.Future: of what a worker holds
+# Ids that a worker sorts at a time, to find those that repeat: 64 MB.
+RANGE_RECORDS = 1 << 23
+# Cells of marginals that are counted in one pass over the partitions: 32 MB for each that is under way.
+PASS_CELLS = 1 << 22
+# How many results are merged at a time.
+ARITY = 8
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRecords:
+    """A party's records on a cluster; a :class:`vertimrf.party.records.Records`.
+
+    Attributes:
+        client: of the cluster.
+        parts: the encoded partitions, on the workers.
+        attributes: what each record has a code of.
+        counts: records of each partition.
+        owned: whether it is known whose a record is.
+        limit: the limit and key by which records of persons have been left out already, or None.
+    """
+
+    client: Client
+    parts: tuple[Future, ...]
+    attributes: tuple[Attribute, ...]
+    counts: tuple[int, ...]
+    owned: bool = False
+    limit: tuple[int, bytes] | None = None
+
+    @property
+    def count(self) -> int:
+        """See :class:`vertimrf.party.records.Records`."""
+        return sum(self.counts)
+
+    def limited(self, most: int, key: bytes) -> ClusterRecords:
+        """See :class:`vertimrf.party.records.Records`: persons are dealt to workers by ranges of their digests."""
+        if not self.owned and most > 1:
+            raise unnamed(most)
+        if not self.owned or self.limit == (most, key):
+            return self
+        pieces = self._by_range(persons=True)
+        dropped = [self._submit("persons", functools.partial(work.left_out, most, key), own) for own in pieces]
+        parts = tuple(
+            self._submit("kept", functools.partial(work.keep, number), part, dropped) for number, part in enumerate(self.parts)
+        )
+        counts = tuple(found.records for found in self._gather([self._submit("count", work.account, part) for part in parts]))
+        return replace(self, parts=parts, counts=counts, limit=(most, key))
+
+    def broken(self, combinations: Sequence[Combination]) -> tuple[Broken, ...]:
+        """See :class:`vertimrf.party.records.Records`."""
+        out = tuple(Broken() for _ in combinations)
+        if not combinations:
+            return out
+        asked = [self._submit("impossible", functools.partial(work.broken, combinations), part) for part in self.parts]
+        for found, before in zip(self._gather(asked), self._before, strict=True):
+            out = tuple(own.then(more, before) for own, more in zip(out, found, strict=True))
+        return out
+
+    def marginals(self, wanted: Sequence[tuple[int, ...]]) -> Iterator[npt.NDArray[np.int64]]:
+        """See :class:`vertimrf.party.records.Records`: so many in a pass that their tables stay small."""
+        sizes = [attribute.size for attribute in self.attributes]
+        ends = itertools.accumulate(math.prod(sizes[place] for place in own) for own in wanted)
+        for _, some in itertools.groupby(zip(wanted, ends, strict=True), lambda own: own[1] // PASS_CELLS):
+            asked = [own for own, _ in some]
+            counted = [self._submit("marginals", functools.partial(work.count, sizes, asked), part) for part in self.parts]
+            yield from self._merged("marginals", counted, _added)
+
+    def encoded(
+        self,
+        make: Callable[[], E],
+        composites: Sequence[Composite],
+        progress: Progress | None = None,
+        words: npt.NDArray[np.uint64] | None = None,
+    ) -> E:
+        """See :class:`vertimrf.party.records.Records`: each worker goes through its own partitions, one after the other."""
+        taking = functools.partial(work.fold, make, composites, words)
+        encoders = []
+        for chain in self._chains():
+            encoder = None
+            for part in chain:
+                encoder = self._submit("sketches", taking, encoder, part)
+            encoders.append(encoder)
+        merged = self._tree("sketches", encoders, functools.partial(work.merge, make))
+        out = make()
+        out.merge_state(self._submit("sketches", work.state, merged).result())
+        if progress is not None:
+            progress.advance(1, 1)
+        return out
+
+    def gathered(self, composites: Sequence[Composite]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+        """See :class:`vertimrf.party.records.Records`."""
+        raise PlanError("Randomised responses (grr) need all records in one place: plan with another encoder for a cluster.")
+
+    def keyed_sum(self, key: bytes) -> int:
+        """See :class:`vertimrf.party.records.Records`."""
+        sums = self._gather([self._submit("digest", functools.partial(work.hashed, key), part) for part in self.parts])
+        return int(sum(sums) % MODULUS)
+
+    def check_distinct(self, example: Callable[[int, int], str], where: str) -> None:
+        """Ids must be distinct, over all partitions.
+
+        Args:
+            example: gives the id of a record, by the number of its partition and its row there.
+            where: names the column in errors.
+
+        Raises:
+            TableError: some are not.
+        """
+        asked = functools.partial(work.repeated, self._before)
+        found = self._gather([self._submit("repeats", asked, own) for own in self._by_range(persons=False)])
+        if count := sum(own for own, _ in found):
+            rows = sorted(row for _, own in found for row in own)[:EXAMPLES]
+            places = [int(np.searchsorted(self._before, row, side="right")) - 1 for row in rows]
+            examples = [example(place, row - self._before[place]) for place, row in zip(places, rows, strict=True)]
+            raise repeated(count, examples, where)
+
+    @property
+    def _before(self) -> list[int]:
+        """Records before each partition."""
+        return [0, *itertools.accumulate(self.counts)][: len(self.counts)]
+
+    def _by_range(self, persons: bool) -> list[list[Future]]:
+        """For each range of digests, the partitions' records in it."""
+        bits = max(-(-self.count // RANGE_RECORDS) - 1, 0).bit_length()
+        return [
+            [self._submit("range", functools.partial(work.in_range, bits, number, persons), part) for part in self.parts]
+            for number in range(1 << bits)
+        ]
+
+    def _chains(self) -> list[list[Future]]:
+        """Partitions by the workers that hold them, as many lists as those have threads."""
+        held: dict[str, list[Future]] = {}
+        workers = self.client.who_has(list(self.parts))
+        for part in self.parts:
+            held.setdefault(next(iter(workers.get(part.key, ())), ""), []).append(part)
+        threads = self.client.nthreads()
+        lots = {worker: min(threads.get(worker, 1), len(own)) for worker, own in held.items()}
+        return [own[i :: lots[worker]] for worker, own in held.items() for i in range(lots[worker])]
+
+    def _submit(self, what: str, task: Callable[..., Any], *given: Any) -> Future:
+        return submit(self.client, what, task, *given)
+
+    def _gather(self, futures: Sequence[Future]) -> list[Any]:
+        return list(self.client.gather(list(futures)))
+
+    def _tree(self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]) -> Future:
+        """One result of many, merged a few at a time."""
+        futures = list(futures)
+        while len(futures) > 1:
+            futures = [self._submit(what, merge, futures[i : i + ARITY]) for i in range(0, len(futures), ARITY)]
+        return futures[0]
+
+    def _merged(self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]) -> Any:
+        return self._tree(what, futures, merge).result()
+
+
+def encode_partitions(
+    source: Any,
+    client: Client,
+    id: str,
+    attributes: Sequence[Attribute],
+    name: str | None = None,
+    id_format: Sequence[str] = (),
+    ignore_extra: bool = False,
+    person: str | None = None,
+    csv: CsvFormat = COMMAS,
+) -> ClusterRecords:
+    """Encode a party's table where it lies; what stays is codes and digests, in the workers' memory.
+
+    Args:
+        source: a folder of files, each a partition, that all workers can read; a Dask data frame; or delayed objects, each of
+            which gives a partition as :func:`vertimrf.tables.arrow.read_arrow` takes it. A partition and its codes have to fit
+            into a worker's memory several times; a million records are a good size.
+        client: of the party's own cluster.
+        id: the column of record ids.
+        attributes: the party's part of the schema.
+        name: what to call the table in errors; default the folder.
+        id_format, ignore_extra, person, csv: as for :func:`vertimrf.tables.table.encode_table`.
+
+    Raises:
+        TableError: no table, no or no usable ids, ids that repeat in whatever partition, no records, no such format.
+        SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
+    """
+    sources = partitions(source)
+    where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
+    columns = Columns(id, tuple(attributes), where, tuple(id_format), person)
+    encode = functools.partial(work.encode, columns, ignore_extra, csv)
+    parts = tuple(submit(client, "encode", encode, own) for own in sources)
+    accounts = client.gather([submit(client, "account", work.account, part) for part in parts])
+    found = functools.reduce(Encoded.then, accounts)
+    found.check(columns)
+    out = ClusterRecords(client, parts, tuple(attributes), tuple(own.records for own in accounts), person is not None)
+
+    def example(number: int, row: int) -> str:
+        (text,) = submit(client, "example", functools.partial(work.cells, id, [row], csv), sources[number]).result()
+        return str(text)
+
+    out.check_distinct(example, columns.ids)
+    return out
+
+
+def partitions(source: Any) -> list[Any]:
+    """What gives each partition: a file's path, or a delayed object.
+
+    Raises:
+        TableError: nothing that has partitions, or none.
+    """
+    if isinstance(source, str | os.PathLike):
+        folder = Path(source)
+        if not folder.is_dir():
+            raise TableError(f"There is no folder {folder}; name one of files, each of which is a partition of the table.")
+        found: list[Any] = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._")
+        if not found:
+            raise TableError(f"{folder} has no files; each is to be a partition of the table.")
+        return found
+    delayed = source.to_delayed() if hasattr(source, "to_delayed") else source
+    if not isinstance(delayed, list | tuple | np.ndarray) or not all(hasattr(own, "__dask_graph__") for own in delayed):
+        raise TableError(
+            f"A {type(source).__name__} is no table of partitions; pass a folder, a Dask data frame or delayed objects."
+        )
+    if not len(delayed):
+        raise TableError("The table has no partitions.")
+    return list(delayed)
+
+
+def submit(client: Client, what: str, task: Callable[..., Any], *given: Any) -> Future:
+    """Have a worker do something with what workers hold.
+
+    Its name is drawn at random: Dask would make one of all arguments, keys among them.
+    """
+    name = f"vertimrf-{what}-{secrets.token_hex(8)}"
+    if any(hasattr(own, "__dask_graph__") for own in given):
+        from dask.delayed import delayed
+
+        return client.compute(delayed(work.run, pure=False)(Quiet(task), *given, dask_key_name=name))
+    return client.submit(work.run, Quiet(task), *given, key=name, pure=False)
+
+
+def _added(tables: Sequence[Sequence[npt.NDArray[np.int64]]]) -> list[npt.NDArray[np.int64]]:
+    """Sums of counts, table by table."""
+    return [functools.reduce(np.add, own) for own in zip(*tables, strict=True)]

@@ -1,0 +1,350 @@
+"""The page: a run told in one file of HTML that loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import __version__
+from ..errors import PlanError
+from ..evaluate import read_real
+from ..files.atomic import write_text
+from ..plan.defaults import INNER
+from ..privacy.standing import EXACT, Standing
+from ..tables.arrow import COMMAS, CsvFormat
+from . import figures, words
+from .content import Column, Content, content
+from .figures import shown
+from .run import Run
+
+if TYPE_CHECKING:
+    from ..server.server import Result
+    from ..trial import Trial
+
+__all__ = ["page", "write_page", "write_report"]
+
+Codes = npt.NDArray[np.uint16]
+
+# Lines of the tables of pairs.
+MOST_LINES = 20
+
+
+def write_report(
+    run: Trial | Result | str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    real: Sequence[Any] = (),
+    id: str | None = None,
+    csv: CsvFormat = COMMAS,
+) -> Standing:
+    """Write what there is to say of a run as one page of HTML, for people: needs the extra "report".
+
+    Args:
+        run: a trial, or what a server made; or files: a folder that holds a model and its report in JSON, or these two.
+        out: the page to write.
+        real: the real tables, if one machine may see them all: the page then compares with them, and says that it is not private.
+        id: their id column.
+        csv: how real tables are written, if they are CSV files.
+
+    Returns:
+        What the page may claim.
+
+    Raises:
+        MessageError: files that cannot be read, or are of different runs.
+        TableError, SchemaError: real tables that cannot be read or do not fit the run's schema.
+        PlanError: real tables without an id; or Matplotlib or Jinja is not installed.
+
+    Example:
+        >>> vertimrf.write_report("results/", "report.html")                                # doctest: +SKIP
+    """
+    check_tools()
+    if isinstance(run, str | Path):
+        opened = Run.open(run)
+    elif isinstance(run, Sequence):
+        opened = Run.open(*run)
+    else:
+        opened = Run.of(run)
+    truth = None
+    if real:
+        if id is None:
+            raise PlanError("Real tables are joined by record ids: name their column (id).")
+        truth, _, _ = read_real(real, id, opened.model.schema, csv, INNER)
+    return write_page(opened, out, truth)
+
+
+def write_page(run: Run, out: str | Path, truth: Codes | None = None) -> Standing:
+    """Write the page of a run; ``truth`` as in :func:`page`. Returns what the page may claim.
+
+    Raises:
+        PlanError: Matplotlib or Jinja is not installed.
+        OSError: the file cannot be written.
+    """
+    check_tools()
+    write_text(out, page(run, truth))
+    return standing_of(run, truth is not None)
+
+
+def standing_of(run: Run, truth: bool) -> Standing:
+    """What a page may claim: what its run's figures do, unless it shows the truth beside them."""
+    return run.told.standing.because(*EXACT.reasons) if truth else run.told.standing
+
+
+def check_tools() -> None:
+    """Refuse before the work where what draws a page is missing.
+
+    Raises:
+        PlanError: it is; the sentence says how to get it.
+    """
+    try:
+        import jinja2
+
+        figures.tools()
+        _ = jinja2
+    except ImportError as error:
+        raise PlanError(f"A report needs {error.name}, which is not installed: pip install 'vertimrf[report]'.") from None
+
+
+def page(run: Run, truth: Codes | None = None) -> str:
+    """The page as text.
+
+    Args:
+        run: the run.
+        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]; the page is then for own eyes.
+    """
+    import jinja2
+
+    # Every name and value is somebody's: none is taken for HTML.
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"shown": shown, "percent": percent, "count": count}
+    source = resources.files(__package__).joinpath("page.html.jinja").read_text(encoding="utf-8")
+    found = content(run, truth)
+    return environment.from_string(source).render(_context(run, found))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of this package's own: the one thing that goes into a page as it is.
+
+    Attributes:
+        svg: the element.
+    """
+
+    svg: str
+
+    def __html__(self) -> str:
+        return self.svg
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """An attribute's figure and numbers.
+
+    Attributes:
+        name: of the attribute.
+        column: its figures.
+        drawing: its chart.
+    """
+
+    name: str
+    column: Column
+    drawing: Drawing
+
+
+@dataclass(frozen=True)
+class Line:
+    """A pair of attributes in a table, shares of records; None where nothing tells.
+
+    Attributes:
+        names, parties: of both attributes.
+        model, estimate, truth: dependence.
+        beyond: distance between estimate and model less noise.
+        off: distance between model and truth.
+        predicted, error: standard error of a cell in records, by the plan and by the estimate.
+    """
+
+    names: tuple[str, str]
+    parties: tuple[str, str]
+    model: float | None
+    estimate: float | None
+    truth: float | None
+    beyond: float | None
+    off: float | None
+    predicted: float | None
+    error: float | None
+
+
+def percent(share: float | None) -> str:
+    """A share of records with as many digits as mean something; a dash for None."""
+    if share is None:
+        return "–"
+    digits = 0 if abs(share) >= 0.9995 else 1 if abs(share) >= 0.00995 else 2
+    return f"{100 * share:.{digits}f} %".replace("-", "−")
+
+
+def count(number: float | None) -> str:
+    """A number of records, bytes or cells; a dash for None."""
+    if number is None:
+        return "–"
+    return f"{number:,.0f}" if abs(number) >= 10 else f"{number:.2g}"
+
+
+def _context(run: Run, found: Content) -> dict[str, Any]:
+    model, told, schema = run.model, run.told, run.model.schema
+    ledger, names = model.ledger, schema.names
+    parties = [schema.party_of(a) for a in range(len(names))]
+    party_names = [name for name, _ in schema.parties]
+    charts = [
+        Chart(name, column, Drawing(figures.marginal_chart(column, shown(name, 60))))
+        for name, column in zip(names, found.columns, strict=True)
+    ]
+    truth = found.real is not None
+    graph = figures.attribute_graph(names, parties, party_names, found.edges, found.dependence)
+    lines = _lines(run, found)
+    seconds = sum(told.seconds.values())
+    size = model.field.summarize()
+    return {
+        "version": __version__,
+        "told": told,
+        "model": model,
+        "schema": schema,
+        "content": found,
+        "truth": truth,
+        "ledger": ledger,
+        "standing": ledger.standing,
+        "page_standing": standing_of(run, truth),
+        "guarantee": words.guarantee(ledger.standing, len(party_names) > 1),
+        "rests_on": words.rests_on(len(party_names) > 1, ledger.private),
+        "steps": words.steps(ledger),
+        "several": len(party_names) > 1,
+        "charts": {name: [charts[a] for a in schema.party_attributes(name)] for name in party_names},
+        "legend": Drawing(figures.legend(bool(told.released), truth)),
+        "graph": Drawing(graph),
+        "edges": len(found.edges),
+        "drawn": len(figures.drawn_edges(found.edges, found.dependence)),
+        "crossing": sum(bool(found.dependence.across[pair]) for pair in found.edges),
+        "maps": _maps(found, names, parties, told.pairs is not None),
+        "wide": len(names) > figures.WIDE,
+        "errors": _errors(run, found),
+        "strongest": sorted((own for own in lines if _across(own)), key=lambda own: -(own.model or 0.0))[:MOST_LINES],
+        "farthest": _farthest(lines, truth),
+        "meant": words.PHASES,
+        "seconds": seconds,
+        "phases": [(phase, spent, spent / seconds if seconds > 0 else 0.0) for phase, spent in told.seconds.items()],
+        "size": size,
+        "figures_of": {"columns": _mean([c.off for c in found.columns]), "pairs": _nanmean(found.dependence.off)},
+        "independent": _nanmean(found.dependence.truth),
+    }
+
+
+def _lines(run: Run, found: Content) -> list[Line]:
+    schema, pairs, dependence = run.model.schema, run.told.pairs, found.dependence
+    predicted, stated = (np.full(dependence.model.shape, np.nan) for _ in range(2))
+    if pairs is not None:
+        predicted[tuple(pairs.places.T)] = pairs.predicted
+        stated[tuple(pairs.places.T)] = pairs.error
+
+    def holders(a: int) -> str:
+        return "+".join(schema.parties[party][0] for party in schema.holders[a])
+
+    out = []
+    for a in range(len(schema.names)):
+        for b in range(a + 1, len(schema.names)):
+            out.append(
+                Line(
+                    (schema.names[a], schema.names[b]),
+                    (holders(a), holders(b)) if dependence.across[a, b] else (holders(a), ""),
+                    _number(dependence.model[a, b]),
+                    _number(dependence.estimate[a, b]),
+                    None if dependence.truth is None else _number(dependence.truth[a, b]),
+                    _number(dependence.beyond[a, b]),
+                    None if dependence.off is None else _number(dependence.off[a, b]),
+                    _number(predicted[a, b]),
+                    _number(stated[a, b]),
+                )
+            )
+    return out
+
+
+def _across(line: Line) -> bool:
+    return bool(line.parties[1])
+
+
+def _farthest(lines: Sequence[Line], truth: bool) -> list[Line]:
+    """Pairs that the model has farthest off: from the truth, or, without it, from the estimates beyond their noise."""
+    def off(line: Line) -> float:
+        found = line.off if truth else line.beyond
+        return -1.0 if found is None else found
+
+    return [line for line in sorted(lines, key=off, reverse=True) if off(line) > 0][:MOST_LINES]
+
+
+def _maps(found: Content, names: Sequence[str], parties: Sequence[int], told: bool) -> list[dict[str, Any]]:
+    """Heat maps, those of dependence with one scale and those of distances with another."""
+    own = found.dependence
+    if len(names) < 2:
+        return []
+    dependence = [own.model] + [own.estimate] * told + ([] if own.truth is None else [own.truth])
+    distances = [own.beyond] * told + ([] if own.off is None else [own.off])
+    most, far = _largest(dependence), _largest(distances)
+    scale = "Brighter is more dependent."
+    panels = [("Dependence in the model", f"{scale} What the synthetic rows show.", own.model, most, False)]
+    if told:
+        text = f"{scale} What the messages told, less what noise adds."
+        panels.append(("Dependence in the estimates", text, own.estimate, most, True))
+    if own.truth is not None:
+        panels.append(("Dependence in the real tables", f"{scale} The truth.", own.truth, most, False))
+    if told:
+        text = "Brighter is farther, in shares of records beyond what noise explains."
+        panels.append(("Estimates and model apart", text, own.beyond, far, True))
+    if own.off is not None:
+        panels.append(("Model and truth apart", "Brighter is farther, in shares of records.", own.off, far, False))
+    return [
+        {"title": title, "words": text, "drawing": Drawing(figures.heat_map(matrix, names, parties, title, text, top, grey))}
+        for title, text, matrix, top, grey in panels
+    ]
+
+
+def _largest(matrices: Sequence[npt.NDArray[np.float64]]) -> float:
+    return max((float(np.nanmax(matrix)) for matrix in matrices if np.isfinite(matrix).any()), default=1.0)
+
+
+def _errors(run: Run, found: Content) -> dict[str, Any] | None:
+    """Predicted and found errors of pairs; None where nothing was told of any."""
+    pairs = run.told.pairs
+    if pairs is None or not len(pairs.places):
+        return None
+    places = (pairs.places[:, 0], pairs.places[:, 1])
+    across = found.dependence.across[places]
+    off = None if found.dependence.off is None else found.dependence.off[places]
+    predicted = np.isfinite(pairs.predicted)
+    ratio = pairs.error[predicted] / np.maximum(pairs.predicted[predicted], 1e-300)
+    return {
+        "drawing": Drawing(figures.error_chart(pairs.noise, pairs.distance, across, off)),
+        "pairs": len(pairs.places),
+        "predicted": float(np.median(pairs.predicted[predicted])) if predicted.any() else None,
+        "stated": float(np.median(pairs.error[predicted])) if predicted.any() else None,
+        "ratio": float(np.median(ratio)) if predicted.any() else None,
+        "noise": float(np.median(pairs.noise)),
+        "distance": float(np.median(pairs.distance)),
+        "off": None if off is None else float(np.nanmedian(off)),
+    }
+
+
+def _number(figure: float) -> float | None:
+    return float(figure) if math.isfinite(figure) else None
+
+
+def _mean(figures_: Sequence[float | None]) -> float | None:
+    known = [figure for figure in figures_ if figure is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _nanmean(matrix: npt.NDArray[np.float64] | None) -> float | None:
+    return None if matrix is None or not np.isfinite(matrix).any() else float(np.nanmean(matrix))

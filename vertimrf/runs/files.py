@@ -1,0 +1,125 @@
+"""What goes between parties and server in a run: names of files, how large each may be, and whether it is what it ought to be.
+
+A file is named for what it is. Parties send an offer, a message and an answer, and the first of the plan the envelopes of the
+secret; the server sends the plan and the follow-up, and passes the envelopes on. Nothing else goes anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote
+
+from ..errors import MessageError, PlanError
+from ..files import sealed
+from ..files.atomic import MOST_JSON, MOST_KEY, parse_json
+from ..keys import Offer, PrivateKey, called, read_base64
+from ..message import largest_answer, largest_message
+from ..plan.follow_up import FollowUp
+from ..plan.plan import Plan
+
+__all__ = [
+    "ANSWER",
+    "ENVELOPES",
+    "FOLLOW_UP",
+    "FROM_PARTY",
+    "FROM_SERVER",
+    "MESSAGE",
+    "OFFER",
+    "PLAN",
+    "check_envelopes",
+    "file_name",
+    "most_bytes",
+    "read_follow_up",
+    "read_offer",
+    "read_plan",
+]
+
+OFFER, PLAN, ENVELOPES, MESSAGE, FOLLOW_UP, ANSWER = "offer", "plan", "envelopes", "message", "follow-up", "answer"
+# What each side sends, in the order in which it can be taken.
+FROM_PARTY = (OFFER, ENVELOPES, MESSAGE, ANSWER)
+FROM_SERVER = (PLAN, ENVELOPES, FOLLOW_UP)
+# Longer names of parties are cut and told apart by a digest: file systems take 255 bytes.
+LONGEST = 100
+
+
+def file_name(party: str) -> str:
+    """A party's name as a file's: nothing in it leads out of a folder."""
+    name = quote(party, safe=" ").replace(".", "%2E")
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:16]}"
+
+
+def most_bytes(name: str, plan: Plan | None = None, follow_up: FollowUp | None = None) -> int:
+    """The most bytes that a file of a name can have; nothing larger is looked at.
+
+    Args:
+        name: what it is.
+        plan: the plan that a message follows.
+        follow_up: what an answer is to.
+    """
+    match name:
+        case "offer" | "envelopes":
+            return MOST_KEY
+        case "message" if plan is not None:
+            return sealed.most_bytes(largest_message(plan))
+        case "answer" if follow_up is not None:
+            return sealed.most_bytes(largest_answer(follow_up))
+        case "plan" | "follow-up":
+            return MOST_JSON
+    return 0
+
+
+def read_offer(party: str, data: bytes) -> Offer:
+    """A party's offer.
+
+    Raises:
+        MessageError: not an offer, or not this party's.
+    """
+    offer = Offer.from_json(parse_json(data, "The offer", "offer", MessageError))
+    if offer.party != party:
+        raise MessageError(f"The offer is that of {called(offer.party)}, not of {party!r}; each gives its own.")
+    return offer
+
+
+def read_plan(key: PrivateKey, data: bytes) -> Plan:
+    """A plan that a party may be asked to accept.
+
+    Raises:
+        PlanError: not a plan, or one that does not name this party with its key, or that gives records away.
+    """
+    plan = Plan.from_json(parse_json(data, "The plan", "plan", PlanError))
+    plan.sealing_keys().check(key)
+    if plan.sketch is not None and plan.sketch.claimed_share:
+        raise PlanError("The plan asks for the published encoder, which gives complete records away: refuse it.")
+    return plan
+
+
+def read_follow_up(plan: Plan, data: bytes) -> FollowUp:
+    """A follow-up to a plan.
+
+    Raises:
+        MessageError: not one, or of another plan, or more than the plan allows; or the plan has one round.
+    """
+    if not plan.second_keys:
+        raise MessageError("A follow-up came, and the plan has one round: it is of another run.")
+    return FollowUp.from_json(parse_json(data, "The follow-up", "follow-up", MessageError), plan)
+
+
+def check_envelopes(plan: Plan, sender: str, data: bytes) -> None:
+    """Look at envelopes from outside, as who relays them can: one for every other party of this plan, from its first.
+
+    Raises:
+        MessageError: no envelopes, or of another plan or party.
+    """
+    if sender != plan.party_names[0]:
+        raise MessageError(f"{sender!r} sealed envelopes; in this run {plan.party_names[0]!r} does.")
+    content = parse_json(data, "The file of envelopes", "file of envelopes", MessageError)
+    if not isinstance(content, dict) or not isinstance(content.get("envelopes"), dict):
+        raise MessageError("The file of envelopes holds none; have it sent again.")
+    envelopes = content["envelopes"]
+    others = [name for name in plan.party_names if name != sender]
+    if sorted(envelopes) != sorted(others):
+        raise MessageError(f"The envelopes are not for {', '.join(others)}: they are of another run.")
+    for name in others:
+        header, _ = sealed.peek(read_base64(envelopes, name, "The envelopes"), f"The envelope for {name!r}")
+        if (header.get("plan"), header.get("from"), header.get("to")) != (plan.digest().hex(), sender, name):
+            raise MessageError(f"The envelope for {name!r} is of another plan or party: it is of another run.")

@@ -1,0 +1,446 @@
+"""A party's run: everything that it does from its key pair to its last answer, from a folder, at whatever pace files come.
+
+The folder's files are the state. A party releases nothing before its operator has accepted the plan's fingerprint, which
+everybody compares by a way that the server does not control; and answers no follow-up before that one's is accepted. What it
+releases is on record in the folder before it is given to anybody (:mod:`vertimrf.party.releases`), and is given again as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MessageError, PlanError, RunError, TableError
+from ..files.atomic import parse_json
+from ..files.canonical import same_fingerprint
+from ..keys import check_name
+from ..options import RunOptions
+from ..party.secret import Secret, open_envelope, seal_secret
+from ..plan.follow_up import FollowUp
+from ..plan.plan import Plan
+from ..tables.ids import check_formats
+from .files import ANSWER, ENVELOPES, FOLLOW_UP, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_follow_up, read_plan
+from .folder import RELEASES, RunFolder, create, settings_as
+from .state import DONE, LATER, READY, WAITS, RunState, Step
+
+if TYPE_CHECKING:
+    from ..party.releases import Releases
+    from ..tables.table import Table
+
+__all__ = ["PartyRun", "PartySettings"]
+
+SECRET, ACCEPTED = "secret", "accepted"
+SERVER = "the server"
+
+
+@dataclass(frozen=True)
+class PartySettings:
+    """What a party's run needs to know that no plan says.
+
+    Attributes:
+        name: the party's name in the schema.
+        table: its records: a file, or a folder of them.
+        id: the column of record ids.
+        id_format: what is done to ids that others write differently (:data:`vertimrf.tables.ids.FORMATS`).
+        ignore_extra: leave out columns that the plan does not know, instead of refusing the table.
+        person: the column that says whose a record is, where people have several.
+        delimiter, encoding: of CSV files.
+        exchange: where files are exchanged (:mod:`vertimrf.runs.exchange`), if by a place that all can reach.
+    """
+
+    name: str
+    table: str
+    id: str
+    id_format: tuple[str, ...] = ()
+    ignore_extra: bool = False
+    person: str | None = None
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    exchange: str | None = None
+
+
+class PartyRun:
+    """A party's run in its folder.
+
+    Args:
+        folder: what :meth:`create` made.
+        options: threads and progress.
+
+    Raises:
+        RunError: no such folder, or its settings cannot be read.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], options: RunOptions | None = None) -> None:
+        self._folder = RunFolder(folder, "party")
+        self.settings = settings_as(PartySettings, self._folder.settings, self._folder.path)
+        self._options = options if options is not None else RunOptions()
+        self._plan: tuple[bytes, Plan] | None = None
+        self._follow_up: tuple[bytes, FollowUp] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        name: str,
+        table: str | os.PathLike[str],
+        id: str,
+        id_format: Sequence[str] = (),
+        ignore_extra: bool = False,
+        person: str | None = None,
+        delimiter: str = ",",
+        encoding: str = "utf-8",
+        exchange: str | None = None,
+        options: RunOptions | None = None,
+    ) -> PartyRun:
+        """Make a run folder with a key pair, or go on with the one that has these settings.
+
+        Args:
+            folder: where to; for its owner alone.
+            options: threads and progress of this process; no part of the folder.
+            name, table, id, id_format, ignore_extra, person, delimiter, encoding, exchange: as in :class:`PartySettings`.
+
+        Raises:
+            RunError: the folder is of another run, or has other files.
+            TableError: there is no such table, or no such format of ids.
+            MessageError: no party can have that name.
+        """
+        check_name(name)
+        check_formats(id_format)
+        where = Path(table).absolute()
+        if not where.exists():
+            raise TableError(f"There is no table {where}; name the party's file.")
+        settings = PartySettings(
+            name, str(where), id, tuple(id_format), ignore_extra, person, delimiter, encoding, exchange
+        )
+        create(folder, {"role": "party"} | asdict(settings), name, {})
+        return cls(folder, options)
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        return self.settings.name
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lives."""
+        return self._folder.path
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that came, accepted or not."""
+        data = self._folder.received(PLAN)
+        if data is None:
+            return None
+        if self._plan is None or self._plan[0] != data:
+            self._plan = data, read_plan(self._folder.key, data)
+        return self._plan[1]
+
+    @property
+    def follow_up(self) -> FollowUp | None:
+        """The follow-up that came, accepted or not."""
+        data, plan = self._folder.received(FOLLOW_UP), self.plan
+        if data is None or plan is None:
+            return None
+        if self._follow_up is None or self._follow_up[0] != data:
+            self._follow_up = data, read_follow_up(plan, data)
+        return self._follow_up[1]
+
+    @property
+    def encoder(self) -> str | None:
+        """The encoder that will run as soon as :meth:`advance` is called; None while nothing will be released."""
+        plan = self._accepted_plan()
+        if plan is None or self._secret(plan) is None or self._made(plan, MESSAGE):
+            return None
+        return plan.encoder
+
+    def hold(self) -> Any:
+        """A context in which no other process can work on the folder; without it, every :meth:`advance` makes its own."""
+        return self._folder.alone()
+
+    def wants(self) -> dict[str, int]:
+        """Names of files that would be taken now, each with the most bytes that it may have.
+
+        What is offered before is left aside, and has to be offered again.
+        """
+        wanted = []
+        if not self._folder.has("received", PLAN):
+            wanted.append(PLAN)
+        plan = self._accepted_plan()
+        if plan is not None:
+            if plan.party_names[0] != self.name and not self._folder.has("received", ENVELOPES):
+                wanted.append(ENVELOPES)
+            if plan.second_keys and not self._folder.has("received", FOLLOW_UP):
+                wanted.append(FOLLOW_UP)
+        return {name: most_bytes(name) for name in wanted}
+
+    def advance(self, received: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Take what came, do all that can be done now, and give all that there is for the server: always the same bytes.
+
+        Files that cannot be taken do not stop the run: they are refused, logged, and named by :meth:`state`.
+
+        Args:
+            received: files from the server, by name: "plan", "envelopes", "follow-up"; any of them, any number of times.
+
+        Returns:
+            Files for the server, by name: "offer", and once there are, "envelopes", "message", "answer".
+
+        Raises:
+            RunError: another process is at work in the folder.
+            VertiMRFError: this party's own work failed, its table does not fit the plan, say; :meth:`state` has the sentence,
+                and :meth:`outgoing` what there is all the same.
+            OSError: the disk is full, or not writable; nothing is lost.
+        """
+        with self._folder.alone():
+            for name in [*FROM_SERVER, *(name for name in received if name not in FROM_SERVER)]:
+                if name in received:
+                    self._offered(name, received[name])
+            with self._folder.working():
+                self._work()
+            return self.outgoing()
+
+    def outgoing(self) -> dict[str, bytes]:
+        """What there is for the server, by name: the same bytes whenever it is asked for.
+
+        Raises:
+            PrivacyError: the record of a release is damaged.
+        """
+        out = {OFFER: self._folder.key.offer.to_text().encode()}
+        plan = self._accepted_plan()
+        if plan is not None:
+            envelopes = self._folder.read(ENVELOPES)
+            if envelopes is not None:
+                out[ENVELOPES] = envelopes
+            for kind in (MESSAGE, ANSWER):
+                if self._made(plan, kind):
+                    out[kind] = self._releases.given(plan.digest(), self._index(plan), kind, self._price(plan, kind))
+        return out
+
+    def accept(self, given: str) -> str:
+        """Accept the plan, or the follow-up, that has a fingerprint: the one that all others read out, by phone, say.
+
+        It can be done while another process is at work in the folder.
+
+        Args:
+            given: the whole fingerprint, in any case, with or without dashes and spaces.
+
+        Returns:
+            A sentence that says what was accepted.
+
+        Raises:
+            RunError: nothing has come that has a fingerprint, or another plan or follow-up was accepted before.
+            MessageError: it has another fingerprint, or this is not a whole one.
+            PlanError: the plan does not hold this party's own key.
+        """
+        plan, follow_up = self.plan, self.follow_up
+        if plan is None:
+            raise RunError(f"No plan has come to {self.folder} yet; accept it when it has, and everybody has the same.")
+        if same_fingerprint(given, plan.fingerprint):
+            plan.sealing_keys().check(self._folder.key)
+            self._accept(PLAN, plan.digest())
+            return f"Accepted: the plan {plan.fingerprint}, with this party's own key in it. {plan.standing}"
+        if follow_up is not None and same_fingerprint(given, follow_up.fingerprint):
+            self._accept(FOLLOW_UP, follow_up.digest())
+            return f"Accepted: the follow-up {follow_up.fingerprint}."
+        own = f"the plan's is {plan.fingerprint}"
+        own += "" if follow_up is None else f", the follow-up's {follow_up.fingerprint}"
+        raise MessageError(
+            f"{self.folder} has nothing of this fingerprint: {own}. One was changed on its way, or is of another run: it is not "
+            f"accepted. To have it sent again, delete {self.folder / 'received' / (PLAN if follow_up is None else FOLLOW_UP)}."
+        )
+
+    def state(self) -> RunState:
+        """How far the run has come; can be asked at any time, also while another process is at work."""
+        plan, follow_up = self.plan, self.follow_up
+        return RunState(
+            role=self.name,
+            folder=str(self.folder),
+            steps=tuple(self._steps(plan, follow_up)),
+            refused=self._folder.refusals(),
+            stopped=self._folder.stopped(),
+            plan=None if plan is None else plan.fingerprint,
+            follow_up=None if follow_up is None else follow_up.fingerprint,
+        )
+
+    def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
+        yield Step(OFFER, DONE, "a key pair was made; its public half is for the server")
+        if plan is None:
+            yield Step(PLAN, WAITS, "waits for the plan, which the server makes of everybody's offers", SERVER)
+            for name, what in (("acceptance", "accept the plan"), (SECRET, "the parties' secret"), (MESSAGE, "the message")):
+                yield Step(name, LATER, what)
+            return
+        yield Step(PLAN, DONE, f"the plan {plan.fingerprint} came")
+        if not self._is_accepted(PLAN, plan.digest()):
+            yield self._acceptance("the plan", "the server and all other parties", plan.fingerprint)
+            for name, what in ((SECRET, "the parties' secret"), (MESSAGE, "the message")):
+                yield Step(name, LATER, what)
+            return
+        yield Step("acceptance", DONE, "the plan's fingerprint was compared and accepted")
+        first = plan.party_names[0]
+        if self._secret(plan) is not None and (first != self.name or self._folder.has(ENVELOPES)):
+            yield Step(SECRET, DONE, "sealed for all other parties" if first == self.name else f"{first!r} drew the secret")
+        elif first == self.name:
+            yield Step(SECRET, READY, "to be drawn, and sealed for all other parties")
+        else:
+            yield Step(SECRET, WAITS, f"waits for the envelope of {first!r}", repr(first))
+        if self._made(plan, MESSAGE):
+            yield Step(MESSAGE, DONE, "made, on record, and given to the server whenever it asks")
+        else:
+            ready = self._secret(plan) is not None
+            yield Step(MESSAGE, READY if ready else LATER, f"to be made from {self.settings.table}")
+        if plan.second_keys:
+            yield from self._second_steps(plan, follow_up)
+
+    def _second_steps(self, plan: Plan, follow_up: FollowUp | None) -> Iterator[Step]:
+        if follow_up is None:
+            ready = self._made(plan, MESSAGE)
+            what = "waits for the follow-up, which the server makes of all messages" if ready else "the follow-up"
+            yield Step(FOLLOW_UP, WAITS if ready else LATER, what, SERVER if ready else None)
+            yield Step(ANSWER, LATER, "the answer")
+            return
+        if not self._is_accepted(FOLLOW_UP, follow_up.digest()):
+            yield self._acceptance("the follow-up", "all other parties", follow_up.fingerprint)
+            yield Step(ANSWER, LATER, "the answer")
+            return
+        yield Step(FOLLOW_UP, DONE, f"the follow-up {follow_up.fingerprint} came, was compared and accepted")
+        if self._made(plan, ANSWER):
+            yield Step(ANSWER, DONE, "made, on record, and given to the server whenever it asks")
+        else:
+            yield Step(ANSWER, READY, f"to be made from {self.settings.table}")
+
+    def _acceptance(self, what: str, others: str, fingerprint: str) -> Step:
+        return Step(
+            "acceptance",
+            WAITS,
+            f"waits for you: compare {what}'s fingerprint, {fingerprint}, with {others}, by phone and in full, then "
+            f"`vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
+            "you",
+        )
+
+    def _offered(self, name: str, data: bytes) -> None:
+        """Take a file, refuse it, or leave it aside until it can be judged."""
+        plan = self._accepted_plan()
+        if name in (ENVELOPES, FOLLOW_UP) and plan is None:
+            return
+        self._folder.attempt(lambda: self._take(name, data, plan), name if name in FROM_SERVER else "other")
+
+    def _take(self, name: str, data: bytes, plan: Plan | None) -> None:
+        check: Callable[[bytes], object]
+        if name == PLAN:
+            check = partial(read_plan, self._folder.key)
+        elif name == ENVELOPES and plan is not None:
+            if plan.party_names[0] == self.name:
+                raise MessageError(f"Envelopes came, and {self.name!r} itself seals them in this run.")
+            check = partial(self._open, plan)
+        elif name == FOLLOW_UP and plan is not None:
+            check = partial(read_follow_up, plan)
+        else:
+            raise MessageError(f"A file {name[:50]!r} came, which no run has; a party takes {', '.join(FROM_SERVER)}.")
+        self._folder.take(data, most_bytes(name), check, name)
+
+    def _open(self, plan: Plan, envelopes: bytes) -> Secret:
+        """The secret out of this party's envelope, from the party that draws it in this run."""
+        content = parse_json(envelopes, "The file of envelopes", "file of envelopes", MessageError)
+        sender, secret = open_envelope(content, plan.digest(), plan.sealing_keys(), self._folder.key)
+        if sender != plan.party_names[0]:
+            raise MessageError(f"{sender!r} sealed these envelopes; in this run {plan.party_names[0]!r} draws the secret.")
+        return secret
+
+    def _work(self) -> None:
+        """All that can be done as things stand."""
+        plan = self._accepted_plan()
+        if plan is None:
+            return
+        if plan.party_names[0] == self.name:
+            self._draw(plan)
+        secret = self._secret(plan)
+        if secret is None:
+            return
+        follow_up = self.follow_up
+        if follow_up is not None and not self._is_accepted(FOLLOW_UP, follow_up.digest()):
+            follow_up = None
+        message, answer = self._made(plan, MESSAGE), self._made(plan, ANSWER)
+        if message and (follow_up is None or answer):
+            return
+        # Records read once serve both, and the record of the message tells whether they are still the same.
+        from ..party.party import Party
+
+        who = Party(plan, self.name, secret, options=self._options)
+        records = self._records(plan)
+        key = self._folder.key
+        if not message:
+            self._check_space(plan.message_size(self._index(plan)))
+        who.release(records, self._releases, lambda made: made.seal(plan, key))
+        if follow_up is not None:
+            asked = follow_up
+            self._check_space(asked.message_size(self._index(plan)))
+            who.release_answer(records, asked, self._releases, lambda made: made.seal(asked, key))
+
+    def _draw(self, plan: Plan) -> None:
+        """The secret, then its envelopes, each once: others may have them."""
+        if not self._folder.has(SECRET):
+            Secret.new().save(self.folder / SECRET)
+        if not self._folder.has(ENVELOPES):
+            secret = Secret.load(self.folder / SECRET)
+            envelopes = seal_secret(secret, plan.digest(), plan.sealing_keys(), self._folder.key)
+            self._folder.write((json.dumps(envelopes) + "\n").encode(), ENVELOPES)
+
+    def _secret(self, plan: Plan) -> Secret | None:
+        """The parties' secret, once this one has it: its own, or out of the envelope."""
+        if plan.party_names[0] == self.name:
+            return Secret.load(self.folder / SECRET) if self._folder.has(SECRET) else None
+        envelopes = self._folder.received(ENVELOPES)
+        return None if envelopes is None else self._open(plan, envelopes)
+
+    def _records(self, plan: Plan) -> Table:
+        """This party's records, encoded against its part of the schema."""
+        from ..tables.arrow import CsvFormat, read_arrow
+        from ..tables.table import encode_table
+
+        own = self.settings
+        self._options.progress.step(f"reading {own.table}")
+        content = read_arrow(own.table, CsvFormat(own.delimiter, own.encoding))
+        part = plan.schema.part(self.name)
+        return encode_table(content, own.id, part, own.table, own.id_format, own.ignore_extra, own.person)
+
+    def _check_space(self, size: float) -> None:
+        from ..party.check import check_space
+
+        if short := check_space(self.folder, size):
+            raise PlanError(short)
+
+    @property
+    def _releases(self) -> Releases:
+        from ..party.releases import Releases
+
+        return Releases(self.folder / RELEASES)
+
+    def _made(self, plan: Plan, kind: str) -> bool:
+        return self._releases.made(plan.digest(), self._index(plan), kind)
+
+    def _price(self, plan: Plan, kind: str) -> Callable[[bool], str]:
+        from ..plan.price import price_in_words
+
+        return lambda shared: price_in_words(plan, self._index(plan), kind, shared)
+
+    def _index(self, plan: Plan) -> int:
+        return plan.party_names.index(self.name)
+
+    def _accepted_plan(self) -> Plan | None:
+        plan = self.plan
+        return plan if plan is not None and self._is_accepted(PLAN, plan.digest()) else None
+
+    def _accept(self, name: str, digest: bytes) -> None:
+        """Put down what was accepted; a run has one plan and one follow-up."""
+        if self._folder.has(ACCEPTED, name) and not self._is_accepted(name, digest):
+            raise RunError(f"Another {name} was accepted in {self.folder} before: make a new folder for another run.")
+        self._folder.drop_drafts(ACCEPTED)
+        self._folder.write(digest.hex().encode(), ACCEPTED, name)
+
+    def _is_accepted(self, name: str, digest: bytes) -> bool:
+        return self._folder.read(ACCEPTED, name) == digest.hex().encode()

@@ -1,0 +1,445 @@
+"""The server's run: from everybody's offers to the synthetic table, from a folder, at whatever pace files come.
+
+The server makes the plan once all offers are there, passes plan and envelopes on, and once all messages are there, asks back
+where the plan has two rounds; then it writes the table. Nobody trusts it with data, and nothing here reads any.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MessageError, PlanError
+from ..files.atomic import sync, write_text
+from ..keys import Offer, PublicKeys
+from ..message import Answer, Message
+from ..options import RunOptions
+from ..plan.defaults import INNER, TAU
+from ..plan.follow_up import FollowUp
+from ..plan.plan import Plan
+from ..plan.schema import Schema
+from .files import (
+    ANSWER,
+    ENVELOPES,
+    FOLLOW_UP,
+    FROM_PARTY,
+    MESSAGE,
+    OFFER,
+    PLAN,
+    check_envelopes,
+    file_name,
+    most_bytes,
+    read_follow_up,
+    read_offer,
+)
+from .folder import RunFolder, create, settings_as
+from .state import DONE, LATER, READY, WAITS, RunState, Step
+
+if TYPE_CHECKING:
+    from ..server.server import FirstRound, Result, Server
+
+__all__ = ["ServerRun", "ServerSettings"]
+
+LOG = logging.getLogger("vertimrf")
+
+SERVER = "the server"
+SCHEMA, RESULT, MODEL, REPORT = "schema.toml", "result", "model", "report.json"
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """What a plan is made with, beside the schema and everybody's keys; and what is drawn from the model.
+
+    Attributes:
+        epsilon, delta, expected_records, tau, rounds, message_bytes, encoder, workload, records_per_person, population: as in
+            :func:`vertimrf.plan.planner.make_plan`.
+        rows: synthetic rows; default the noisy record count.
+        seed: of the sampling of synthetic rows only.
+        out: the synthetic table's file name, whose suffix says how it is written.
+        exchange: where files are exchanged (:mod:`vertimrf.runs.exchange`), if by a place that all can reach.
+    """
+
+    epsilon: float
+    expected_records: int
+    delta: float | None = None
+    tau: int = TAU
+    rounds: int = 1
+    message_bytes: int | None = None
+    encoder: str | None = None
+    workload: tuple[tuple[str, ...], ...] = ()
+    records_per_person: int = 1
+    population: str = INNER
+    rows: int | None = None
+    seed: int | None = None
+    out: str = "synthetic.parquet"
+    exchange: str | None = None
+
+
+class ServerRun:
+    """The server's run in its folder.
+
+    Args:
+        folder: what :meth:`create` made.
+        options: threads and progress.
+
+    Raises:
+        RunError: no such folder, or its settings cannot be read.
+        SchemaError: its schema cannot be read.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], options: RunOptions | None = None) -> None:
+        self._folder = RunFolder(folder, "server")
+        self.settings = settings_as(ServerSettings, self._folder.settings, self._folder.path)
+        self.schema = Schema.load(self._folder.path / SCHEMA)
+        options = options if options is not None else RunOptions()
+        self._options = replace(options, rows=self.settings.rows, seed=self.settings.seed)
+        self._plan: tuple[bytes, Plan] | None = None
+        self._follow_up: tuple[bytes, FollowUp] | None = None
+        self._first: FirstRound | None = None
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        schema: Schema | str | os.PathLike[str],
+        epsilon: float,
+        expected_records: int,
+        delta: float | None = None,
+        tau: int = TAU,
+        rounds: int = 1,
+        message_bytes: int | None = None,
+        encoder: str | None = None,
+        workload: Sequence[Sequence[str]] = (),
+        records_per_person: int = 1,
+        population: str = INNER,
+        rows: int | None = None,
+        seed: int | None = None,
+        out: str = "synthetic.parquet",
+        exchange: str | None = None,
+        options: RunOptions | None = None,
+    ) -> ServerRun:
+        """Make a run folder with a key pair, or go on with the one that has these settings.
+
+        Args:
+            folder: where to; for its owner alone.
+            schema: public domains and who holds them, or the file; a copy goes into the folder.
+            options: threads and progress of this process; no part of the folder.
+            epsilon, delta, expected_records, tau, rounds, message_bytes, encoder, workload, records_per_person, population,
+                rows, seed, out, exchange: as in :class:`ServerSettings`.
+
+        Raises:
+            RunError: the folder is of another run, or has other files.
+            SchemaError: no schema.
+            PlanError: no run can be planned with this.
+            PrivacyError: no noise meets the target.
+            TableError: no table can be written under such a name.
+        """
+        # Of the tables' folder, what names and writes results alone; nothing there is read by a server.
+        from ..tables.arrow import check_output
+
+        loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
+        settings = ServerSettings(
+            float(epsilon), expected_records, None if delta is None else float(delta), tau, rounds, message_bytes, encoder,
+            tuple(tuple(marginal) for marginal in workload), records_per_person, population, rows, seed, out, exchange,
+        )  # fmt: skip
+        if Path(out).name != out:
+            raise PlanError(f"The synthetic table is written into the run's folder: give {Path(out).name!r}, not {out!r}.")
+        check_output(out)
+        RunOptions(rows=rows, seed=seed)
+        # What cannot be planned is said now, not when all offers have come.
+        make(loaded, settings, None)
+        create(folder, {"role": "server"} | asdict(settings), None, {SCHEMA: loaded.to_toml().encode()})
+        return cls(folder, options)
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The parties' names."""
+        return tuple(name for name, _ in self.schema.parties)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lives."""
+        return self._folder.path
+
+    @property
+    def result(self) -> Path | None:
+        """The folder of the synthetic table, the model and the report, once they are there."""
+        return self.folder / RESULT if self._folder.has(RESULT) else None
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan, once it is made."""
+        data = self._folder.read(PLAN)
+        if data is None:
+            return None
+        if self._plan is None or self._plan[0] != data:
+            self._plan = data, Plan.load(self.folder / PLAN)
+        return self._plan[1]
+
+    @property
+    def follow_up(self) -> FollowUp | None:
+        """The follow-up, once it is made."""
+        data, plan = self._folder.read(FOLLOW_UP), self.plan
+        if data is None or plan is None:
+            return None
+        if self._follow_up is None or self._follow_up[0] != data:
+            self._follow_up = data, read_follow_up(plan, data)
+        return self._follow_up[1]
+
+    @property
+    def encoder(self) -> str | None:
+        """The plan's encoder while messages are still to be read; what needs kernels may come with the next :meth:`advance`."""
+        plan = self.plan
+        return plan.encoder if plan is not None and self.result is None else None
+
+    def hold(self) -> Any:
+        """A context in which no other process can work on the folder; without it, every :meth:`advance` makes its own."""
+        return self._folder.alone()
+
+    def wants(self) -> dict[str, dict[str, int]]:
+        """By party, names of files that would be taken now, each with the most bytes that it may have."""
+        plan, follow_up = self.plan, self.follow_up
+        out: dict[str, dict[str, int]] = {}
+        for party in self.parties:
+            wanted = [OFFER]
+            if plan is not None:
+                wanted = [MESSAGE] if party != plan.party_names[0] else [ENVELOPES, MESSAGE]
+                wanted += [ANSWER] if follow_up is not None else []
+            missing = [name for name in wanted if not self._has(party, name)]
+            out[party] = {name: most_bytes(name, plan, follow_up) for name in missing}
+        return out
+
+    def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
+        """Take what came, do all that can be done now, and give all that there is for every party: always the same bytes.
+
+        Files that cannot be taken do not stop the run: they are refused, logged, and named by :meth:`state`.
+
+        Args:
+            received: by party, files by name: "offer", "envelopes", "message", "answer"; any of them, any number of times.
+
+        Returns:
+            For every party, files by name: once there are, "plan", "envelopes", "follow-up".
+
+        Raises:
+            RunError: another process is at work in the folder.
+            VertiMRFError: the server's own work failed, since no model fits what came, say; :meth:`state` has the sentence, and
+                :meth:`outgoing` what there is all the same.
+            OSError: the disk is full, or not writable; nothing is lost.
+        """
+        with self._folder.alone():
+            for party, files in received.items():
+                if party not in self.parties:
+                    self._folder.attempt(partial(self._unknown, party), "others")
+                    continue
+                for name in [*FROM_PARTY, *(name for name in files if name not in FROM_PARTY)]:
+                    if name in files:
+                        self._offered(party, name, files[name])
+            with self._folder.working():
+                self._work()
+            return self.outgoing()
+
+    def outgoing(self) -> dict[str, dict[str, bytes]]:
+        """What there is for every party, by name: the same bytes whenever it is asked for."""
+        plan, follow_up = self._folder.read(PLAN), self._folder.read(FOLLOW_UP)
+        if plan is None:
+            return {party: {} for party in self.parties}
+        envelopes = self._received(self.parties[0], ENVELOPES)
+        out = {}
+        for party in self.parties:
+            files = {PLAN: plan, ENVELOPES: envelopes if party != self.parties[0] else None, FOLLOW_UP: follow_up}
+            out[party] = {name: data for name, data in files.items() if data is not None}
+        return out
+
+    def state(self) -> RunState:
+        """How far the run has come; can be asked at any time, also while another process is at work."""
+        plan, follow_up = self.plan, self.follow_up
+        return RunState(
+            role=SERVER,
+            folder=str(self.folder),
+            steps=tuple(self._steps(plan, follow_up)),
+            refused=self._folder.refusals(),
+            stopped=self._folder.stopped(),
+            plan=None if plan is None else plan.fingerprint,
+            follow_up=None if follow_up is None else follow_up.fingerprint,
+        )
+
+    def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
+        yield from self._of_all(OFFER, plan is not None)
+        offers = all(self._has(party, OFFER) for party in self.parties)
+        if plan is None:
+            yield Step(PLAN, READY if offers else LATER, "to be made of everybody's offers")
+        else:
+            yield Step(PLAN, DONE, f"{plan.fingerprint}; all parties and you compare it by phone, in full")
+        if len(self.parties) > 1:
+            if plan is not None and not self._has(self.parties[0], ENVELOPES):
+                yield Step(ENVELOPES, WAITS, f"waits for those of {self.parties[0]!r}", repr(self.parties[0]))
+            else:
+                yield Step(ENVELOPES, DONE if plan is not None else LATER, f"of the secret that {self.parties[0]!r} draws")
+        yield from self._of_all(MESSAGE, plan is not None)
+        messages = all(self._has(party, MESSAGE) for party in self.parties)
+        ready = messages
+        if self.settings.rounds > 1:
+            if follow_up is None:
+                yield Step(FOLLOW_UP, READY if messages else LATER, "to be made of all messages")
+            else:
+                yield Step(FOLLOW_UP, DONE, f"{follow_up.fingerprint}; all parties compare it by phone, in full")
+            yield from self._of_all(ANSWER, follow_up is not None)
+            ready = follow_up is not None and all(self._has(party, ANSWER) for party in self.parties)
+        if self.result is not None:
+            yield Step(RESULT, DONE, f"{self.result / self.settings.out}, with its model and report")
+        else:
+            yield Step(RESULT, READY if ready else LATER, "the synthetic table, its model and report")
+
+    def _of_all(self, name: str, asked: bool) -> Iterator[Step]:
+        """A step for what every party sends."""
+        for party in self.parties:
+            if self._has(party, name):
+                yield Step(name, DONE, f"of {party!r} came")
+            elif asked or name == OFFER:
+                yield Step(name, WAITS, f"waits for that of {party!r}", repr(party))
+            else:
+                yield Step(name, LATER, f"of {party!r}")
+
+    def _unknown(self, party: str) -> None:
+        raise MessageError(f"{party[:200]!r} is no party of this run; its parties are {', '.join(self.parties)}.")
+
+    def _offered(self, party: str, name: str, data: bytes) -> None:
+        place = file_name(party), name if name in FROM_PARTY else "other"
+        self._folder.attempt(lambda: self._take(party, name, data), *place)
+
+    def _take(self, party: str, name: str, data: bytes) -> None:
+        plan, follow_up = self.plan, self.follow_up
+        check: Callable[[bytes], object]
+        if name == OFFER:
+            check = partial(self._check_offer, party)
+        elif name not in FROM_PARTY:
+            known = ", ".join(FROM_PARTY)
+            raise MessageError(f"A file {name[:50]!r} came from {party!r}, which no run has; parties send {known}.")
+        elif plan is None:
+            raise MessageError(f"The {name} of {party!r} came before there was a plan: it is of another run.")
+        elif name == ENVELOPES:
+            check = partial(check_envelopes, plan, party)
+        elif name == MESSAGE:
+            check = partial(self._check_message, plan, party)
+        elif follow_up is None:
+            raise MessageError(f"An answer of {party!r} came, and nothing was asked: it is of another run.")
+        else:
+            check = partial(self._check_answer, follow_up, party)
+        self._folder.take(data, most_bytes(name, plan, follow_up), check, file_name(party), name)
+
+    def _check_message(self, plan: Plan, party: str, data: bytes) -> None:
+        _check_sender(plan, party, Message.unseal(data, plan, self._folder.key, f"The message of {party!r}").party)
+
+    def _check_answer(self, follow_up: FollowUp, party: str, data: bytes) -> None:
+        answer = Answer.unseal(data, follow_up, self._folder.key, f"The answer of {party!r}")
+        _check_sender(follow_up.plan, party, answer.party)
+
+    def _check_offer(self, party: str, data: bytes) -> None:
+        offer = read_offer(party, data)
+        for other in self.parties:
+            theirs = self._received(other, OFFER)
+            if other != party and theirs is not None and read_offer(other, theirs).public == offer.public:
+                raise MessageError(f"The offer of {party!r} holds the key of {other!r}; everyone makes a key pair of its own.")
+        if offer.public == self._folder.key.offer.public:
+            raise MessageError(f"The offer of {party!r} holds the server's key; everyone makes a key pair of its own.")
+
+    def _work(self) -> None:
+        """All that can be done as things stand."""
+        plan = self.plan
+        if plan is None:
+            offers = [self._received(party, OFFER) for party in self.parties]
+            if None in offers:
+                return
+            own: list[Offer] = [read_offer(p, data) for p, data in zip(self.parties, offers, strict=True) if data is not None]
+            keys = PublicKeys.of([*own, self._folder.key.offer], self.parties)
+            make(self.schema, self.settings, keys).save(self.folder / PLAN)
+            return
+        if self.result is not None or not all(self._has(party, MESSAGE) for party in self.parties):
+            return
+        from ..server.server import Server
+
+        role = Server(plan, self._options)
+        if plan.second_keys and self.follow_up is None:
+            role.follow_up(self._read(role, plan)).save(self.folder / FOLLOW_UP)
+            return
+        follow_up = self.follow_up
+        answers = []
+        if follow_up is not None:
+            if not all(self._has(party, ANSWER) for party in self.parties):
+                return
+            key = self._folder.key
+            answers = [Answer.unseal(data, follow_up, key, name) for name, data in self._all(ANSWER)]
+        self._write(role.run(self._read(role, plan), follow_up, answers))
+
+    def _read(self, role: Server, plan: Plan) -> FirstRound:
+        """The first round; in a process that makes the follow-up and the result, read once."""
+        if self._first is None:
+            key = self._folder.key
+            self._first = role.read([Message.unseal(data, plan, key, name) for name, data in self._all(MESSAGE)])
+        return self._first
+
+    def _write(self, result: Result) -> None:
+        """Table, model and report, all of them or none."""
+        from ..named_model import Model
+        from ..tables.arrow import write_table
+
+        for warning in result.warnings:
+            LOG.warning("%s", warning)
+        draft = self.folder / f".{secrets.token_hex(4)}.{RESULT}"
+        draft.mkdir()
+        try:
+            write_table(result.table, draft / self.settings.out, result.ledger.standing)
+            Model(result.plan.schema, result.model, result.ledger, result.others).save(draft / MODEL)
+            write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
+            for path in (*draft.iterdir(), draft):
+                sync(path)
+            draft.rename(self.folder / RESULT)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        sync(self.folder)
+
+    def _has(self, party: str, name: str) -> bool:
+        return self._folder.has("received", file_name(party), name)
+
+    def _received(self, party: str, name: str) -> bytes | None:
+        return self._folder.received(file_name(party), name)
+
+    def _all(self, name: str) -> list[tuple[str, bytes]]:
+        """What every party sent under a name, each with words for errors."""
+        return [(f"The {name} of {party!r}", self._received(party, name) or b"") for party in self.parties]
+
+
+def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> Plan:
+    """The plan of a run's settings, with a nonce of its own every time."""
+    from ..plan.planner import make_plan
+
+    return make_plan(
+        schema,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        expected_records=settings.expected_records,
+        tau=settings.tau,
+        rounds=settings.rounds,
+        message_bytes=settings.message_bytes,
+        encoder=settings.encoder,
+        public_keys=keys,
+        workload=settings.workload or None,
+        records_per_person=settings.records_per_person,
+        population=settings.population,
+    )
+
+
+def _check_sender(plan: Plan, party: str, index: int) -> None:
+    """What another party sealed is not this one's, whoever delivered it."""
+    if plan.party_names[index] != party:
+        raise MessageError(f"What came as of {party!r} is that of {plan.party_names[index]!r}; each gives its own.")

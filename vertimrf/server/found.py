@@ -1,0 +1,154 @@
+"""What the messages told of single attributes and of pairs, beside what the model says: figures for a report.
+
+All of it follows from what parties released. One-way marginals are given as released. Pairs are given as single figures, never as
+tables: to a party, which knows the hashes, tables of sketched counts would say more than the fitted model does, and no proof
+covers that (docs/threat-model.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..message import LocalMarginal, Message
+from ..model.markov_random_field import MarkovRandomField
+from ..model.measurement import BinMap, Measurement
+from ..plan.plan import Plan
+from .cross_party import predicted_marginals
+
+__all__ = ["Found", "released_by", "size_beneath_noise"]
+
+Array = npt.NDArray[np.float64]
+# Mean absolute value of Gaussian noise of standard deviation 1.
+MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a run's messages told.
+
+    Attributes:
+        released: every one-way marginal as released, and the position of the party that did.
+        estimates: all measurements, of one party and across parties, whether or not the model was fitted to them.
+    """
+
+    released: tuple[tuple[int, LocalMarginal], ...]
+    estimates: tuple[Measurement, ...]
+
+    def to_json(self, plan: Plan, model: MarkovRandomField) -> dict[str, Any]:
+        """JSON-able figures.
+
+        Args:
+            plan: the plan that the run followed.
+            model: what was fitted.
+
+        Returns:
+            - ``"records"``: that the model stands for.
+            - ``"one_way"``: per released marginal its ``"attribute"``, ``"party"``, the standard deviation ``"error"`` of a
+              count, and noisy ``"counts"``, by code.
+            - ``"pairs"``: columns, a line for every pair that some measurement holds, and that is not all noise. ``"first"`` and
+              ``"second"``: positions of the attributes; ``"cells"``; ``"predicted"`` and ``"error"``: standard error of a cell in
+              records, by the plan (null where it predicts none) and by the estimate; shares of the records: ``"distance"``
+              between estimate and model (half the sum of absolute differences), ``"noise"``, what noise alone makes of that,
+              ``"dependence"`` and ``"model_dependence"``: distance from independence, by the estimate, less what noise adds
+              (it may be negative), and by the model.
+        """
+        names = plan.schema.names
+        one_way = [
+            {
+                "attribute": names[m.attributes[0]],
+                "party": plan.party_names[party],
+                "error": _short(m.error),
+                "counts": m.counts.tolist() if m.units == 1 else [_short(x) for x in m.counts / m.units],
+            }
+            for party, m in self.released
+        ]
+        return {"records": round(model.total, 1), "one_way": one_way, "pairs": self._pairs(plan, model)}
+
+    def _pairs(self, plan: Plan, model: MarkovRandomField) -> dict[str, list[Any]]:
+        total = model.total
+        best: dict[tuple[int, int], tuple[float, Measurement, Array, Array]] = {}
+        for m in self.estimates:
+            sigma = np.broadcast_to(np.asarray(m.sigma), m.counts.shape)
+            for axes in itertools.combinations(range(len(m.attributes)), 2):
+                rest = tuple(axis for axis in range(len(m.attributes)) if axis not in axes)
+                error = np.sqrt(np.square(sigma).sum(axis=rest))
+                noise = 0.5 * MEAN_ABSOLUTE * float(error.sum()) / total
+                pair = m.attributes[axes[0]], m.attributes[axes[1]]
+                if noise < 1 and (pair not in best or noise < best[pair][0]):
+                    best[pair] = noise, m, m.counts.sum(axis=rest), error
+        pairs = sorted(best)
+        bins: list[tuple[BinMap | None, ...]] = []
+        for pair in pairs:
+            m = best[pair][1]
+            bins.append(tuple(m.bins[m.attributes.index(a)] for a in pair))
+        predicted = _predicted(plan)
+        out: dict[str, list[Any]] = {
+            name: []
+            for name in (
+                "first", "second", "cells", "predicted", "error", "noise", "distance", "dependence", "model_dependence",
+            )
+        }  # fmt: skip
+        for pair, expected in zip(pairs, model.marginals(pairs, bins), strict=True):
+            noise, _, counts, error = best[pair]
+            expected = _as(expected, counts.shape)
+            apart = np.outer(expected.sum(axis=1), expected.sum(axis=0)) / total
+            variance = predicted.get(pair)
+            figures = {
+                "first": pair[0],
+                "second": pair[1],
+                "cells": counts.size,
+                "predicted": None if variance is None else _short(math.sqrt(variance / counts.size)),
+                "error": _short(float(np.sqrt(np.square(error).mean()))),
+                "noise": _short(noise),
+                "distance": _short(0.5 * float(np.abs(counts - expected).sum()) / total),
+                "dependence": _short(0.5 * float(size_beneath_noise(counts - apart, error).sum()) / total),
+                "model_dependence": _short(0.5 * float(np.abs(expected - apart).sum()) / total),
+            }
+            for name, figure in figures.items():
+                out[name].append(figure)
+        return out
+
+
+def released_by(messages: Sequence[Message]) -> tuple[tuple[int, LocalMarginal], ...]:
+    """The one-way marginals of messages, each with its party's position."""
+    return tuple((own.party, m) for own in messages for m in own.marginals if len(m.attributes) == 1)
+
+
+def size_beneath_noise(values: Array, sigma: Array) -> Array:
+    """Estimates of the absolute values of numbers that Gaussian noise was added to; may be negative.
+
+    Right on average where there is nothing but noise, and where there is far more than noise; between them too low, by at most
+    half of sigma.
+
+    Args:
+        values: with their noise.
+        sigma: its standard deviations [as ``values``].
+    """
+    # The mean of exp(-z^2 / 2) for a standard Gaussian z is 1 / sqrt(2).
+    return np.abs(values) - math.sqrt(2) * MEAN_ABSOLUTE * sigma * np.exp(-0.5 * np.square(values / sigma))
+
+
+def _predicted(plan: Plan) -> dict[tuple[int, int], float]:
+    """Predicted variance of all cells of a pair together, where the plan predicts any; of several predictions the least."""
+    out: dict[tuple[int, int], float] = {}
+    for p in predicted_marginals(plan):
+        for left, right in itertools.product(*p.attributes):
+            pair = min(left, right), max(left, right)
+            out[pair] = min(out.get(pair, math.inf), p.cells * p.error**2)
+    return out
+
+
+def _as(table: Array, shape: tuple[int, ...]) -> Array:
+    """A table with the bins that nothing falls into at the end."""
+    return np.pad(table, [(0, most - count) for count, most in zip(table.shape, shape, strict=True)])
+
+
+def _short(figure: float) -> float:
+    return float(f"{figure:.4g}")

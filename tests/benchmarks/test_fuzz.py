@@ -38,9 +38,9 @@ def test_every_kind_has_its_files(seeds):
 
 
 def test_bad_files_give_a_typed_error_or_a_valid_object(seeds, tmp_path):
-    counts = fuzz.fuzz(2000, seed=1, jobs=2, seeds=seeds.folder, keep=tmp_path)
+    counts = fuzz.fuzz(1000, seed=1, jobs=2, seeds=seeds.folder, keep=tmp_path)
     assert wrong(counts) == []
-    assert counts.count == pytest.approx(2000, abs=len(KINDS))
+    assert counts.count == pytest.approx(1000, abs=len(KINDS))
     # Neither is everything refused nor everything taken.
     taken = sum(n for (_, outcome), n in counts.outcomes.items() if outcome.startswith("valid"))
     assert 0.1 < taken / counts.count < 0.6
@@ -50,8 +50,9 @@ def test_bad_files_give_a_typed_error_or_a_valid_object(seeds, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_bad_files(seeds, tmp_path):
-    counts = fuzz.fuzz(100_000, seed=2, seeds=seeds.folder, keep=tmp_path)
+def test_twenty_thousand_bad_files(seeds, tmp_path):
+    """A hundred thousand are for `python -m benchmarks.fuzz`: a quarter of an hour on two idle cores."""
+    counts = fuzz.fuzz(20_000, seed=2, seeds=seeds.folder, keep=tmp_path)
     assert wrong(counts) == []
 
 

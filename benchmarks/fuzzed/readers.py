@@ -26,6 +26,7 @@ from vertimrf.party.alignment import best_match, open_sample
 from vertimrf.party.domain_record import DomainRecord
 from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, none_found
+from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import Secret, open_envelope
 from vertimrf.plan.follow_up import FollowUp
@@ -442,7 +443,7 @@ def read_release(path: Path, name: str, use: Use) -> bytes:
     plan = use.seeds.plans["count"]
     table = use.seeds.table("count", "hospital")
     digest = plan.digest()
-    release = Release(digest, 0, "message", table_digest(table, use.seeds.secret, digest))
+    release = Release(digest, 0, "message", table_digest(InMemory(table), use.seeds.secret, digest))
     path.rename(path.with_name(release.name))
     try:
         return Releases(path.parent).once(release, lambda: b"never", lambda shared: "It costs.")

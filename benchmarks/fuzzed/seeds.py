@@ -21,6 +21,7 @@ from vertimrf.party.alignment import sample_ids, seal_sample
 from vertimrf.party.domain_record import DomainRecord
 from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, find_domains
+from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.plan.attribute import Attribute
@@ -190,7 +191,7 @@ def build(folder: Path) -> Seeds:
         )
         _messages(folder, name, plan, table, keys, secret)
     _second_round(folder, made["pairs"], table, keys, secret)
-    sample = sample_ids(table["id"], secret, made["count"], "The table")
+    sample = sample_ids([table["id"]], secret, made["count"], "The table")
     (folder / "ids.sample.json").write_text(json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"])))
     _schemas(folder, table)
     (folder / "ledger.json").write_text(json.dumps(made["persons"].ledger().to_json()))
@@ -214,7 +215,7 @@ def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRin
         received.append(message)
         if name == "count" and party == "hospital":
             digest = plan.digest()
-            release = Release(digest, number, "message", table_digest(records, secret, digest))
+            release = Release(digest, number, "message", table_digest(InMemory(records), secret, digest))
             Releases.beside(folder / "parties.secret").once(
                 release, lambda: message.seal(plan, keys.parties[party]), lambda shared: ""  # noqa: B023
             )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs.conversation import SCHEMA, Conversation
 
 from vertimrf.errors import MessageError
 from vertimrf.named_model import Model
@@ -56,13 +57,17 @@ def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
     (tmp_path / "more" / "plan.json").write_text(json.dumps({"format": 5}))
     (tmp_path / "more" / "rows.csv").write_text("a,b\n1,2\n")
     assert Run.open(tmp_path / "more").told.pairs is not None
-    # A run's folder has the result in one of its own.
-    shutil.copytree(made.folder, tmp_path / "server" / "result")
-    (tmp_path / "server" / "state.json").write_text("{}")
-    assert Run.open(tmp_path / "server").told.pairs is not None
     (tmp_path / "damaged.model").write_bytes((made.folder / "run.model").read_bytes()[:-5])
     with pytest.raises(MessageError, match="truncated or altered"):
         Run.open(tmp_path / "damaged.model")
+
+
+def test_a_servers_run_folder_is_a_run(tmp_path: Path) -> None:
+    played = Conversation.make(tmp_path).play()
+    run = Run.open(played.server.folder)
+    assert run.model.schema.parties == SCHEMA.parties
+    assert run.told.standing.private
+    assert len(run.told.released) == len(SCHEMA.names)
 
 
 def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:

@@ -4,7 +4,16 @@
 
 Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure (``fuzzed/damage.py``), then read and used as the
 library's commands do (``fuzzed/readers.py``). What must not happen: an error that is none of ``vertimrf/errors.py``, or not one
-plain sentence; a crash; more than a second, beyond what the file states; memory beyond twice what it states.
+plain sentence; a crash; more time or memory than these bars, which are wider than "a second" and "twice the plan's size":
+
+- Time: the lesser of core seconds and seconds on the clock, of reading and using the file, may be a second beyond twice the work
+  that a plan's forecast states for what the case goes on to do (nothing where it only reads). A hang is 30 s on the clock. What
+  composing the events of a sound plan gave is kept from case to case; what damage changes in them is composed anew.
+- Memory: the peak above what was held before may be 48 MiB, and 30 bytes per byte of the file (Python's objects of JSON), beyond
+  twice what is stated: by a plan's forecast, a message's largest size, a model's size; or, for a table, 200 bytes per byte of it
+  once inflated (a column takes kilobytes, however few its cells); or what the largest sound file of the kind took. What composes
+  events may take the accountant's grids besides, 600 MiB, which are of one largest size whatever the plan.
+- What states more than 600 MB or 3 core seconds of work is read, and counted as "valid, too large to try".
 
 Every case follows from seed, kind and number, but for keys, seals and noise, which are the system's: so the bytes of what went
 wrong are kept, with the name of the sound file that they were.
@@ -21,6 +30,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -95,12 +105,14 @@ class Counts:
         wrong: what must not happen, one by one.
         seconds: core seconds of the slowest case by kind, beyond what its file states.
         bytes: memory of the largest case by kind.
+        left: cases that an interruption left out.
     """
 
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     wrong: list[Wrong] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     bytes: dict[str, float] = field(default_factory=dict)
+    left: int = 0
 
     @property
     def count(self) -> int:
@@ -145,10 +157,15 @@ def fuzz(
             folder.mkdir(parents=True, exist_ok=True)
             _seed(folder)
         slots = [_Worker(folder, Path(temporary), kept, seed, cases[i::jobs]) for i in range(jobs)]
-        while any(slot.process is not None for slot in slots):
-            multiprocessing.connection.wait([slot.results for slot in slots if slot.process is not None], timeout=1.0)
+        try:
+            while any(slot.process is not None for slot in slots):
+                multiprocessing.connection.wait([slot.results for slot in slots if slot.process is not None], timeout=1.0)
+                for slot in slots:
+                    slot.collect(counts)
+        except KeyboardInterrupt:
+            counts.left = len(cases) - counts.count
             for slot in slots:
-                slot.collect(counts)
+                slot.end()
     if keep is None and not any(kept.iterdir()):
         kept.rmdir()
     return counts
@@ -206,6 +223,14 @@ class _Worker:
             else:
                 self.process = None
 
+    def end(self) -> None:
+        """Stop, and leave no draft."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            for path in self._rest[2].glob(f"{self.process.pid}-*"):
+                path.unlink()
+
     def _lost(self, counts: Counts, what: str, words: str) -> None:
         self.process.join()
         kind, case = self._cases[self._done]
@@ -257,7 +282,7 @@ def _remember() -> None:
     """Keep what composing some events gave: most damage leaves a plan's events as they are."""
     for module, name in ((plan_module, "composed_epsilon"), (ledger_module, "cumulative")):
         compose = functools.lru_cache(256)(getattr(module, name))
-        setattr(module, name, lambda events, delta, compose=compose: compose(tuple(events), delta))
+        setattr(module, name, lambda events, delta, compose=compose, **more: compose(tuple(events), delta, **more))
 
 
 def _warm(seeds: Seeds, kinds: Iterable[Kind]) -> dict[str, int]:
@@ -375,6 +400,7 @@ def verdicts(counts: Counts) -> list[Verdict]:
         at_most(f"crashes {total}", by["crash"], 0),
         at_most(f"hangs, or more than a second beyond what is stated, {total}", by["hang"] + by["slow"], 0),
         at_most(f"more than twice the memory that is stated, {total}", by["memory"], 0),
+        at_most("damaged files that an interruption left out", counts.left, 0),
     ]
 
 
@@ -389,6 +415,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for what went wrong")
     parser.add_argument("--json", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
+    # What was found until then is told all the same.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     begun = time.monotonic()
     counts = fuzz(
         options.count, options.seed, jobs=options.jobs, only=options.only, keep=options.keep, case=options.case,

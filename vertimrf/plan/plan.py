@@ -339,8 +339,9 @@ class Plan:
         """Refuse a plan whose events cost more than it says."""
         kept = self.sketch is None or self.sketch.keeps_claim(self.epsilon, self.delta)
         events, target, delta = self.accounted()
-        spent = composed_epsilon(events, delta).epsilon
-        if not kept or not spent <= target * (1 + 1e-6):
+        most = target * (1 + 1e-6)
+        spent = composed_epsilon(events, delta, enough=most).epsilon
+        if not kept or not spent <= most:
             raise PlanError(
                 f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"
                 + ("" if kept else ", or has fewer phantoms than it claims")

@@ -3,13 +3,18 @@
     python benchmarks/larger.py [--quick] [--only ROW]... [--rows N] [--json FILE]
 
 Tables are made up on the fly, in pieces. Times of `vertimrf party` are those of the command with its start-up, its kernels
-compiled before; memory is the peak resident set of its process. --quick ends within two minutes: a tenth of the records.
+compiled before; memory is the peak resident set of its process. On the cluster, two workers of one thread, a party encodes 10^8
+records of 8 attributes that the workers make up, and makes its message twice, under one fixed noise: in the second run a worker
+is killed when one-way marginals have been released, with all that it holds. --quick ends within two minutes: a tenth of the
+records, a hundredth on the cluster.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,13 +29,17 @@ import pyarrow.parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdict import Verdict, at_most, conclude, show
+from benchmarks.verdict import Verdict, at_least, at_most, conclude, show
+from vertimrf.cluster.records import ClusterRecords
 from vertimrf.keys import KeyRing
+from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.tables.table import encode_table
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECE = 1 << 18
@@ -43,6 +52,11 @@ CODES = {f"code{i}": size for i, size in enumerate((2, 4, 7, 16))}
 NUMBERS = tuple(f"number{i}" for i in range(7))
 DATES = ("born", "seen")
 OTHERS = {"u": 4, "v": 8, "w": 3}
+# Few attributes, as many records as make a partition, and a message small enough to make 10^8 records' in minutes.
+NARROW = {f"a{i}": size for i, size in enumerate((2, 2, 3, 4, 4, 6, 8, 10))}
+PARTITION = 1_000_000
+SMALL_MESSAGE = 125_000
+PATIENCE = 120
 
 
 def attributes() -> list[Attribute]:
@@ -140,18 +154,99 @@ def rows_streamed(rows: int) -> Iterator[Verdict]:
             yield at_most(f"{name}, peak memory, GiB", memory, MOST_MEMORY)
 
 
-ROWS: dict[str, Callable[[int], Iterator[Verdict]]] = {"streamed": rows_streamed}
+def made(number: int, rows: int) -> pa.Table:
+    """A partition of the narrow table."""
+    rng = np.random.default_rng(number)
+    mood = rng.integers(0, 4, rows)
+    columns = {name: (mood + rng.integers(0, size, rows)) % size for name, size in NARROW.items()}
+    return pa.table({"person": np.arange(number * rows, (number + 1) * rows), **columns})
+
+
+def peak_memory() -> float:
+    """Of this process, GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+
+
+def rows_cluster(rows: int) -> Iterator[Verdict]:
+    """The party's role on a cluster of processes, one of which is killed."""
+    import dask
+    from dask.delayed import delayed
+    from distributed import Client, LocalCluster
+
+    from vertimrf.cluster import encode_partitions
+
+    held = {"registry": NARROW, "other": OTHERS}
+    schema = Schema.of({name: [Attribute.integer(own, size) for own, size in sizes.items()] for name, sizes in held.items()})
+    plan = make_plan(schema, epsilon=1.0, expected_records=rows, message_bytes=SMALL_MESSAGE)
+    secret = Secret(bytes(range(32)))
+    mine = schema.part("registry")
+    memory: dict[int, float] = {}
+    each = min(PARTITION, rows // 8)
+
+    with (
+        # A new worker may take its time to start; a local cluster would give it up after 15 seconds.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": f"{PATIENCE} s"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def look() -> list[int]:
+            """Note the workers' memory, which a killed one takes with it; their processes."""
+            found = client.run(lambda: (os.getpid(), peak_memory()))
+            memory.update(found.values())
+            return sorted(process for process, _ in found.values())
+
+        class Killing(FixedNoise):
+            """Kills a worker when all one-way marginals have been released."""
+
+            left = len(mine) + 1
+
+            def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
+                self.left -= 1
+                if not self.left:
+                    os.kill(look()[0], signal.SIGKILL)
+                return super().gaussian(values, sigma)
+
+        def encoded(parts: int, size: int) -> ClusterRecords:
+            cut = [delayed(made, pure=False)(i, size) for i in range(parts)]
+            return encode_partitions(cut, client, "person", mine, "made up")
+
+        # Kernels are loaded, and what one machine makes of a small table is what the cluster does.
+        few = encode_table(pa.concat_tables([made(i, 10_000) for i in range(6)]), "person", mine)
+        both = (few, encoded(6, 10_000))
+        alone, many = (Party(plan, "registry", secret, FixedNoise(1)).run(own).to_bytes(plan) for own in both)
+        yield at_least("a cluster's message of 60,000 records is that of one machine", float(alone == many), 1)
+        begin = time.perf_counter()
+        records = encoded(rows // each, each)
+        name = f"cluster, {records.count:,} x {len(mine)}"
+        yield Verdict(f"{name}, made up and encoded, s", time.perf_counter() - begin)
+        messages = []
+        for noise, what in ((FixedNoise(1), "message"), (Killing(1), "message with a worker killed")):
+            begin = time.perf_counter()
+            messages.append(Party(plan, "registry", secret, noise).run(records).to_bytes(plan))
+            yield Verdict(f"{name}, {what}, s", time.perf_counter() - begin)
+        client.wait_for_workers(2, timeout=PATIENCE)
+        processes = len({*look(), *memory})
+        yield at_least(f"{name}, worker processes in all, one of them killed", processes, 3)
+        yield at_least(f"{name}, the message is the same when a worker is killed", float(messages[0] == messages[1]), 1)
+        yield at_most(f"{name}, peak memory of a worker, GiB", max(memory.values()), MOST_MEMORY)
+        yield at_most(f"{name}, peak memory of the party's process, GiB", peak_memory(), MOST_MEMORY)
+
+
+ROWS: dict[str, Callable[[int], Iterator[Verdict]]] = {"streamed": rows_streamed, "cluster": rows_cluster}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", choices=list(ROWS))
-    parser.add_argument("--rows", type=int, help="of the streamed table; default 10^7")
+    parser.add_argument("--rows", type=int, help="default 10^7, and 10^8 on the cluster")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows = options.rows or (1_000_000 if options.quick else 10_000_000)
-    return conclude([v for name in options.only or ROWS for v in show(ROWS[name](rows))], options.json)
+    most = {"streamed": 10_000_000, "cluster": 100_000_000}
+    cut = {"streamed": 10, "cluster": 100} if options.quick else {}
+    rows = {name: options.rows or most[name] // cut.get(name, 1) for name in options.only or ROWS}
+    return conclude([v for name, count in rows.items() for v in show(ROWS[name](count))], options.json)
 
 
 if __name__ == "__main__":

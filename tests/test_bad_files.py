@@ -365,6 +365,14 @@ def test_an_event_that_adds_nothing_does_not_set_the_grid():
     assert composed[0][-1].length < 100_000
 
 
+@pytest.mark.parametrize("sigma", [3e4, 1e6, 3e7])
+def test_a_plan_of_much_noise_is_priced_on_a_short_grid(plan, sigma, monkeypatch):
+    """Thousands of units of next to no loss once took seconds: every one of them asked for a finer grid."""
+    loaded = Plan.from_json(edited(plan, "local", 0, "unit_sigma", value=sigma))
+    composed = accountant._composed(loaded.accounted()[0])
+    assert max(direction[-1].length for direction in composed) < 200_000
+
+
 @pytest.mark.parametrize("path", [("count_sigma",), ("local", 0, "unit_sigma"), ("local", 0, "score_sigma")])
 def test_noise_that_the_sampler_takes_for_ever_to_draw_is_refused(plan, path):
     for value in (1e30, 1e300):

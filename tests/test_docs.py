@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -11,17 +14,14 @@ import pytest
 import vertimrf
 
 ROOT = Path(vertimrf.__file__).parents[1]
-PAGES = (
-    "CONTRIBUTING.md", "docs/adapters.md", "docs/architecture.md", "docs/formats.md", "docs/glossary.md", "docs/kernels.md",
-    "docs/larger.md", "docs/populations.md", "docs/python.md", "docs/report.md", "docs/runs.md", "docs/synthesizer.md",
-)  # fmt: skip
+PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 RUNNABLE = {"docs/adapters.md": "mbi", "docs/kernels.md": "numba", "docs/python.md": "pandas", "docs/synthesizer.md": "pandas"}
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     texts = {page: (ROOT / page) for page in PAGES}
-    if not all(path.exists() for path in texts.values()):
+    if not all(path.exists() for path in texts.values()) or len(texts) < 20:
         pytest.skip("installed without its pages")
     return {page: path.read_text() for page, path in texts.items()}
 
@@ -49,7 +49,8 @@ def test_links_lead_somewhere(pages: dict[str, str], page: str) -> None:
     anchors = re.findall(r"\]\(([^)#]*)#([^)]+)\)", pages[page])
     for link, anchor in anchors:
         target = ((ROOT / page).parent / link).resolve().relative_to(ROOT) if link else Path(page)
-        headings = [line.lstrip("# ").lower().replace(" ", "-") for line in pages[str(target)].splitlines() if line[:1] == "#"]
+        lines = [line.lstrip("# ").lower() for line in pages[str(target)].splitlines() if line[:1] == "#"]
+        headings = [re.sub(r"[^\w -]", "", line).replace(" ", "-") for line in lines]
         assert anchor in headings, f"{page} links to {link}#{anchor}"
 
 
@@ -76,3 +77,28 @@ def test_the_code_of_a_page_runs(pages: dict[str, str], page: str, tmp_path: Pat
     scope: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page, "exec"), scope)
+
+
+def test_the_site_builds_without_a_warning(pages: dict[str, str], tmp_path: Path) -> None:
+    """Every page is in the navigation, every link and anchor leads somewhere, every public name has its docstring."""
+    for needed in ("mkdocs", "material", "mkdocstrings"):
+        pytest.importorskip(needed)
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    api = (tmp_path / "site" / "api" / "index.html").read_text()
+    for name in vertimrf.__all__:
+        assert f'id="vertimrf.{name}"' in api, f"docs/api.md lacks {name}"
+    assert (tmp_path / "site" / "source" / "examples" / "every_role.py" / "index.html").exists()
+
+
+def test_the_readme_has_lines_of_the_measured_table(pages: dict[str, str]) -> None:
+    def rows(page: str, mark: str) -> list[str]:
+        return pages[page].split(f"<!-- table: {mark} -->")[1].split("<!-- end")[0].strip().splitlines()
+
+    short, whole = rows("README.md", "accuracy in short"), rows("docs/measured.md", "accuracy")
+    assert len(short) == 2 + 3
+    assert set(short) <= set(whole)
+    assert len(pages["README.md"].splitlines()) < 200

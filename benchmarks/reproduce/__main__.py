@@ -5,7 +5,7 @@ to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
 
     python -m benchmarks.reproduce --quick                         every experiment at a small scale, minutes
     python -m benchmarks.reproduce --docs docs                     everything, many hours
-    python -m benchmarks.reproduce --only bars --readme README.md  what the library is held to
+    python -m benchmarks.reproduce --only bars --page docs/measured.md  what the library is held to
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of NAME.csv.gz files")
     parser.add_argument("--out", type=Path, default=Path("reproduce-results"), help="folder of runs.jsonl and runs.csv")
     parser.add_argument("--docs", type=Path, help="folder for experiments.md and its plots")
-    parser.add_argument("--readme", type=Path, help="write a summary of the bars between this file's markers")
+    parser.add_argument("--page", type=Path, help="write a summary of the bars between this file's markers")
     parser.add_argument("--quick", action="store_true", help="one epsilon, one seed, few marginals; NLTCS or generated data")
     parser.add_argument("--only", action="append", choices=sorted(EXPERIMENTS), help="an experiment; repeat for several")
     parser.add_argument("--seeds", type=int, help="default 5, or 1 with --quick")
@@ -115,8 +115,8 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.", file=sys.stderr)
             return 2
     print(f"{total} runs, {total - len(runs)} of them done", flush=True)
-    if options.readme and (options.quick or "bars" not in names):
-        print("--readme takes the full bars: leave --quick out, and --only or have bars among it.", file=sys.stderr)
+    if options.page and (options.quick or "bars" not in names):
+        print("--page takes the full bars: leave --quick out, and --only or have bars among it.", file=sys.stderr)
         return 2
     failures = [] if options.report_only else work(runs, total, store, options.data)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -132,13 +132,13 @@ def main(argv: list[str] | None = None) -> int:
     if "bars" in names:
         if options.docs:
             print(report.bars_section(page))
-        if options.readme:
-            # Five seeds and all data sets, as the README says, whatever this call was narrowed to.
+        if options.page:
+            # Five seeds and all data sets, as the page says, whatever this call was narrowed to.
             full = full_scale(FULL_SEEDS)
             if missing := len(pending(full, ["bars"], store)[0]):
-                print(f"{options.readme} is left as it is: {missing} runs of the bars are missing.", file=sys.stderr)
+                print(f"{options.page} is left as it is: {missing} runs of the bars are missing.", file=sys.stderr)
                 return 1
-            report.put_between(options.readme, "bars", report.summary(report.Page(store, full)))
+            report.put_between(options.page, "bars", report.summary(report.Page(store, full)))
     for failure in failures:
         print(f"FAILED {failure}", file=sys.stderr)
     return 1 if failures else 0

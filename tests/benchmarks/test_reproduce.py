@@ -214,22 +214,22 @@ def test_bars_say_whether_they_hold(tmp_path):
     assert [bar.holds for bar in report.bars(page)] == [True, False, True]
     assert "2 of 3 bars hold" in report.summary(page)
     assert report.summary(page).count("**no**") == 1
-    readme = tmp_path / "README.md"
-    readme.write_text("a\n<!-- table: bars -->\nold\n<!-- end: bars -->\nb\n")
-    report.put_between(readme, "bars", "new")
-    assert readme.read_text() == "a\n<!-- table: bars -->\nnew\n<!-- end: bars -->\nb\n"
+    file = tmp_path / "page.md"
+    file.write_text("a\n<!-- table: bars -->\nold\n<!-- end: bars -->\nb\n")
+    report.put_between(file, "bars", "new")
+    assert file.read_text() == "a\n<!-- table: bars -->\nnew\n<!-- end: bars -->\nb\n"
     with pytest.raises(ValueError, match="markers"):
-        report.put_between(readme, "other", "new")
+        report.put_between(file, "other", "new")
 
 
-def test_the_readme_is_left_alone_while_runs_are_missing(tmp_path, capsys):
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- table: bars -->\nold\n<!-- end: bars -->\n")
-    where = ["--out", str(tmp_path), "--readme", str(readme), "--report-only"]
+def test_the_page_is_left_alone_while_runs_are_missing(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: bars -->\nold\n<!-- end: bars -->\n")
+    where = ["--out", str(tmp_path), "--page", str(page), "--report-only"]
     assert runner.main(["--only", "bars", *where]) == 1
     assert runner.main(["--only", "tvd", *where]) == 2
     assert runner.main(["--quick", *where]) == 2
-    assert "old" in readme.read_text()
+    assert "old" in page.read_text()
     assert "missing" in capsys.readouterr().err
 
 

@@ -23,11 +23,13 @@ from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.tables.table import encode_table
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 from dask.delayed import delayed  # noqa: E402
 
 from vertimrf.cluster import encode_partitions  # noqa: E402
+from vertimrf.cluster.records import submit  # noqa: E402
 from vertimrf.cluster.work import Quiet  # noqa: E402
 
 ROWS, PARTS = 4000, 4
@@ -59,6 +61,8 @@ def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
 @pytest.fixture(scope="module")
 def client():
     with (
+        # A worker that starts anew on a busy machine may take longer than the 15 seconds that it would be given.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "120 s"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GiB") as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -67,7 +71,7 @@ def client():
 
 def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     """However the table is cut and given, whatever the encoder; and the record of a release takes one for the other."""
-    monkeypatch.setattr("vertimrf.cluster.records.PASS_CELLS", 500)
+    monkeypatch.setattr("vertimrf.cluster.records.PASS_CELLS", 4000)
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table = frame()
     for i, part in enumerate(np.split(np.arange(ROWS), [10, 1500, 1500])):
@@ -140,9 +144,31 @@ def test_errors_are_those_of_the_whole_table(client, tmp_path):
             encode_partitions(source, client, "id", MINE)
 
 
-def test_keys_are_not_shown():
+def failing(key: bytes, given: object) -> None:
+    raise ValueError(f"{len(key)} bytes do not help")
+
+
+def test_keys_are_not_shown_by_names_or_logs(client):
     key = b"0123456789abcdef"
-    assert key.decode() not in repr(Quiet(partial(print, key)))
+    assert key.decode() not in repr(Quiet(partial(failing, key)))
+    first, again = (submit(client, "sketches", partial(failing, key), 1) for _ in range(2))
+    assert first.key != again.key
+    with pytest.raises(ValueError, match="16 bytes do not help"):
+        first.result()
+    logs = str(client.get_worker_logs()) + str(client.get_scheduler_logs())
+    assert first.key in logs
+    assert key.decode() not in logs
+
+
+def deadly():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_workers_is_one_sentence(client):
+    with pytest.raises(TableError, match=r"workers died of one task.*nothing is released"):
+        encode_partitions([delayed(frame()), delayed(deadly, pure=False)()], client, "id", MINE, ignore_extra=True)
+    client.wait_for_workers(2, timeout=120)
 
 
 @pytest.mark.slow
@@ -163,4 +189,5 @@ def test_a_worker_that_is_killed_changes_nothing(client):
     workers = set(client.run(os.getpid).values())
     assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(plan, table)
     assert len(asked) > 9
+    client.wait_for_workers(2, timeout=120)
     assert set(client.run(os.getpid).values()) != workers

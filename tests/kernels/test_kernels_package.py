@@ -68,6 +68,20 @@ if __name__ == "__main__":
     print(json.dumps([len(before) == len(JOBS), sorted(before - after), told, stale == before]))
 """
 
+READ_ONLY = """
+import json, os
+os.access = lambda path, mode: False  # as if the folder, which root may always write to, were read-only
+import numpy as np
+from numba.core import event
+from vertimrf.kernels import eliminate, digest, warm
+job = next(job for job in warm.JOBS if job.name == "junction trees")
+with event.install_recorder("numba:compile") as recorder:
+    warm.warmup([job])
+    loaded = len(recorder.buffer)
+    digest.digest_integers(np.arange(3))
+print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.eliminate.stats.cache_path]))
+"""
+
 
 def run(script: str, **environment: str) -> list:
     environment = {**os.environ, **environment}
@@ -96,3 +110,13 @@ def test_missing_kernels_are_compiled_into_the_cache_by_other_processes(tmp_path
 def test_nothing_is_missing_without_a_cache_to_fill() -> None:
     script = "import json; from vertimrf.kernels.warm import missing; print(json.dumps(missing()))"
     assert run(script, VERTIMRF_JIT_CACHE="0") == []
+
+
+def test_a_cache_that_can_only_be_read_is_read(tmp_path: Path) -> None:
+    """As in a container's image: what was compiled while it was built is loaded, all else is compiled and not kept."""
+    filled = "from vertimrf.kernels.warm import JOBS, warmup; warmup([j for j in JOBS if j.name == 'junction trees']); print(1)"
+    run(filled, NUMBA_CACHE_DIR=str(tmp_path))
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    assert any(name.endswith(".nbc") for name in before)
+    assert run(READ_ONLY, NUMBA_CACHE_DIR=str(tmp_path)) == [0, True, [], None]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before

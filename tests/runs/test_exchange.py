@@ -63,6 +63,17 @@ def test_a_place_that_is_not_there_is_said(tmp_path):
         Exchange("nonsense://bucket/run")
 
 
+def test_a_share_that_goes_away_is_said_and_not_made_anew(tmp_path):
+    (tmp_path / "x").mkdir()
+    place = Exchange(tmp_path / "x")
+    (tmp_path / "x").rmdir()
+    with pytest.raises(ExchangeError, match="cannot be used"):
+        place.get("a", "a", "message", 100)
+    with pytest.raises(ExchangeError, match="cannot be used"):
+        place.put("a", "a", "message", b"one")
+    assert not (tmp_path / "x").exists()
+
+
 def test_drafts_of_killed_uploads_go(tmp_path):
     place = Exchange(tmp_path)
     (tmp_path / "parties" / "a").mkdir(parents=True)

@@ -110,3 +110,23 @@ def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
     assert status("hospital")["stopped"] in told
     # What was made before is out all the same.
     assert (place / "x" / "parties" / "hospital" / "envelopes").exists()
+
+
+def test_a_follow_up_made_again_is_the_same_and_never_written_over_another(place):
+    """The single command, on what a run has received: parties must not be given two."""
+    start(rounds=2)
+    for name in ("hospital", "insurer"):
+        good("run", "party", name)
+        good("accept", name, status("server")["plan"])
+        good("run", "party", name)
+        good("run", "server", "server")
+    good("run", "party", "insurer")
+    good("run", "server", "server")
+    messages = [f"server/received/{name}/message" for name in ("hospital", "insurer")]
+    command = ("follow-up", *messages, "--plan", "server/plan", "--key", "server/key", "--out")
+    good(*command, "follow-up.json")
+    good(*command, "follow-up.json")
+    assert (place / "follow-up.json").read_bytes() == (place / "server" / "follow-up").read_bytes()
+    (place / "follow-up.json").write_text("{}")
+    assert "all must answer one" in refused(*command, "follow-up.json")
+    assert (place / "follow-up.json").read_text() == "{}"

@@ -11,11 +11,13 @@ import sys
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from builders import schema_of
 from runs.conversation import RECORDS, SCHEMA, Conversation, files_of
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, TableError
 from vertimrf.message import Message
 from vertimrf.party.releases import record_name
+from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.runs.files import file_name
 from vertimrf.runs.folder import locked
 from vertimrf.runs.party_run import PartyRun
@@ -183,12 +185,47 @@ def test_a_plan_without_this_partys_key_or_name_is_refused_and_the_right_one_tak
     run = Conversation.make(tmp_path / "run")
     party = run.parties["hospital"]
     foreign = other.server.outgoing()["hospital"]["plan"]
-    for plan in (foreign, b"", b"{}", b"[" * 100_000, foreign.replace(b'"hospital"', b'"hospitals"')):
+    unnamed = foreign.replace(b'"hospital"', b'"hospitals"')
+    for plan, said in (
+        (foreign, "another key"),
+        (unnamed, "does not name"),
+        (b"", "not valid JSON"),
+        (b"{}", "incomplete"),
+        (b"[" * 100_000, "not valid JSON"),
+    ):
         party.advance({"plan": plan})
         assert party.plan is None
-        assert party.state().refused
-    assert "another key" in party.state().refused[0] or party.state().refused
+        assert said in party.state().refused[0]
     run.play()
+
+
+def test_only_the_first_party_of_the_plan_draws_the_secret(planned):
+    """Whoever else sealed one would have parties with two secrets, and hashes that nobody else has."""
+    for name in planned.parties:
+        planned.accept(name)
+    plan, key = planned.server.plan, planned.parties["insurer"]._folder.key
+    envelopes = json.dumps(seal_secret(Secret.new(), plan.digest(), plan.sealing_keys(), key)).encode()
+    planned.server.advance({"insurer": {"envelopes": envelopes}})
+    assert "'insurer' sealed envelopes" in planned.server.state().refused[0]
+    planned.parties["hospital"].advance({"envelopes": envelopes})
+    assert "itself seals them" in planned.parties["hospital"].state().refused[0]
+    planned.play()
+
+
+def test_an_envelope_of_any_other_party_is_refused(tmp_path):
+    """Of three parties the last gets one of the second, who stands in the plan and could have sealed it."""
+    schema = schema_of(one={"a": 2}, two={"b": 2}, three={"c": 2})
+    (tmp_path / "t.csv").write_text("id,a,b,c\n1,0,0,0\n")
+    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    runs = {name: PartyRun.create(tmp_path / name, name=name, table=tmp_path / "t.csv", id="id") for name in server.parties}
+    back = server.advance({name: party.advance({}) for name, party in runs.items()})
+    runs["three"].advance(back["three"])
+    runs["three"].accept(server.plan.fingerprint)
+    plan, key = server.plan, runs["two"]._folder.key
+    envelopes = json.dumps(seal_secret(Secret.new(), plan.digest(), plan.sealing_keys(), key)).encode()
+    runs["three"].advance({"envelopes": envelopes})
+    assert "'one' draws the secret" in runs["three"].state().refused[0]
+    assert list(runs["three"].outgoing()) == ["offer"]
 
 
 @pytest.mark.parametrize("rest", ["offer", "envelopes", "message"])

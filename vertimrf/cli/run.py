@@ -222,7 +222,8 @@ def _play(given: Any, role: str, turn: Callable[[Any, Any], None], place: str | 
     """Turns of a run, until nothing is left to do; without ``wait``, until nothing can be done."""
     from ..runs.exchange import Exchange
 
-    exchange, told, warm, pause = None if place is None else Exchange(place), "", False, SOON
+    exchange = None if place is None else Exchange(place)
+    told, trouble, warm, pause = "", "", False, SOON
     with given.hold():
         while True:
             before = given.state()
@@ -234,13 +235,14 @@ def _play(given: Any, role: str, turn: Callable[[Any, Any], None], place: str | 
                     given.advance({})
                 else:
                     turn(given, exchange)
+                trouble = ""
             except ExchangeError as error:
                 if not wait:
                     raise
                 # A line that is cut comes back.
-                if str(error) != told:
-                    LOG.warning("%s", error)
-                told = str(error)
+                if str(error) != trouble:
+                    LOG.warning("%s It is tried again.", error)
+                trouble = str(error)
             after = given.state()
             if after != before:
                 pause = SOON

@@ -121,7 +121,7 @@ class ClusterRecords:
             encoders.append(encoder)
         merged = self._tree("sketches", encoders, functools.partial(work.merge, make))
         out = make()
-        out.merge_state(self._submit("sketches", work.state, merged).result())
+        out.merge_state(self._answer(self._submit("sketches", work.state, merged)))
         if progress is not None:
             progress.advance(1, 1)
         return out
@@ -180,7 +180,10 @@ class ClusterRecords:
         return submit(self.client, what, task, *given)
 
     def _gather(self, futures: Sequence[Future]) -> list[Any]:
-        return list(self.client.gather(list(futures)))
+        return gathered(self.client, futures)
+
+    def _answer(self, future: Future) -> Any:
+        return gathered(self.client, [future])[0]
 
     def _tree(self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]) -> Future:
         """One result of many, merged a few at a time."""
@@ -190,7 +193,7 @@ class ClusterRecords:
         return futures[0]
 
     def _merged(self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]) -> Any:
-        return self._tree(what, futures, merge).result()
+        return self._answer(self._tree(what, futures, merge))
 
 
 def encode_partitions(
@@ -217,7 +220,8 @@ def encode_partitions(
         id_format, ignore_extra, person, csv: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
-        TableError: no table, no or no usable ids, ids that repeat in whatever partition, no records, no such format.
+        TableError: no table, no or no usable ids, ids that repeat in whatever partition, no records, no such format; or the
+            cluster gave up, which what is asked of the records later raises too.
         SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
     """
     sources = partitions(source)
@@ -225,13 +229,13 @@ def encode_partitions(
     columns = Columns(id, tuple(attributes), where, tuple(id_format), person)
     encode = functools.partial(work.encode, columns, ignore_extra, csv)
     parts = tuple(submit(client, "encode", encode, own) for own in sources)
-    accounts = client.gather([submit(client, "account", work.account, part) for part in parts])
+    accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
     found = functools.reduce(Encoded.then, accounts)
     found.check(columns)
     out = ClusterRecords(client, parts, tuple(attributes), tuple(own.records for own in accounts), person is not None)
 
     def example(number: int, row: int) -> str:
-        (text,) = submit(client, "example", functools.partial(work.cells, id, [row], csv), sources[number]).result()
+        ((text,),) = gathered(client, [submit(client, "example", functools.partial(work.cells, id, [row], csv), sources[number])])
         return str(text)
 
     out.check_distinct(example, columns.ids)
@@ -273,6 +277,25 @@ def submit(client: Client, what: str, task: Callable[..., Any], *given: Any) -> 
 
         return client.compute(delayed(work.run, pure=False)(Quiet(task), *given, dask_key_name=name))
     return client.submit(work.run, Quiet(task), *given, key=name, pure=False)
+
+
+def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
+    """What workers have found, once they have.
+
+    Raises:
+        TableError: the cluster gave up; what tasks raise themselves is raised as it is.
+    """
+    from distributed import CancelledError, KilledWorker
+    from distributed.comm import CommClosedError
+
+    try:
+        return list(client.gather(list(futures)))
+    except (CancelledError, KilledWorker, CommClosedError) as error:
+        why = "workers died of one task" if isinstance(error, KilledWorker) else "it is gone"
+        raise TableError(
+            f"The cluster has no answer ({why}), so nothing is released: see its logs; give workers more memory, or cut the "
+            "table into smaller partitions."
+        ) from error
 
 
 def _added(tables: Sequence[Sequence[npt.NDArray[np.int64]]]) -> list[npt.NDArray[np.int64]]:

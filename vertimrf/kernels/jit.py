@@ -9,9 +9,9 @@ wait slow everything down on a busy machine. Small functions that others call ar
 Numba (``inline="always"``), which would compile their text anew at every call. Arrays are copied and filled by loops: an array
 assigned to a slice brings in NumPy's rules of shapes, with the text of their errors.
 
-Where no cache location is writable, as for read-only
-installations in containers, the same kernel runs uncached; VERTIMRF_JIT_CACHE=0 asks for that (NUMBA_CACHE_DIR moves the
-cache). The threading layer is never set here: it belongs to the program that embeds us.
+NUMBA_CACHE_DIR moves the cache. Where it names a folder that can only be read, as in a container's image, kernels are loaded
+from it (``read_only.py``); where no cache location is writable and there is no such folder, the same kernel runs uncached;
+VERTIMRF_JIT_CACHE=0 asks for that. The threading layer is never set here: it belongs to the program that embeds us.
 
 Under the ``omp`` layer a forked child of a process that has run a parallel kernel is ended by the OpenMP runtime at its first
 parallel kernel, without a word that Python could catch. :func:`threads`, which all roles run in, refuses before that.
@@ -26,6 +26,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
+
+from .read_only import ReadOnlyCache, read_only_folder
 
 __all__ = ["in_slices", "kernel", "parallel_kernel", "threads"]
 
@@ -42,6 +44,10 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     options = {"nogil": True, "error_model": "numpy", **options}
     if os.environ.get("VERTIMRF_JIT_CACHE") == "0":
         return numba.njit(**options)(function)
+    if read_only_folder():
+        dispatcher = numba.njit(**options)(function)
+        dispatcher._cache = ReadOnlyCache(function)
+        return dispatcher
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function": no candidate location is writable

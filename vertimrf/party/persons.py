@@ -17,6 +17,8 @@ __all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
 Digests = npt.NDArray[np.uint64]
 # Apart from the key blocks of sketches, whose counters are other words of other keys anyway.
 PERSON_BLOCK = np.uint64(0xFFFFFFFF)
+# Records that are sorted at a time, about.
+SORTED_RECORDS = 1 << 20
 
 
 def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDArray[np.bool_]:
@@ -31,6 +33,18 @@ def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> n
         most: records that are kept of a person.
         key: 16 bytes or more.
     """
+    bits = max(len(records) // SORTED_RECORDS, 1).bit_length() - 1
+    if not bits:
+        return _kept(records, persons, most, key)
+    # Persons are looked at in ranges of their digests: sorting takes several times the memory of what is sorted.
+    kept = np.zeros(len(records), bool)
+    for number in range(1 << bits):
+        rows = np.flatnonzero(persons >> np.uint64(64 - bits) == number)
+        kept[rows] = _kept(records[rows], persons[rows], most, key)
+    return kept
+
+
+def _kept(records: Digests, persons: Digests, most: int, key: bytes) -> npt.NDArray[np.bool_]:
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
     words = np.empty_like(records)
     fill_words(k0, k1, np.ascontiguousarray(records), len(records), tail(PERSON_BLOCK, np.uint64(0)), words)

@@ -7,6 +7,7 @@ whose it is. Nothing in an exchange is trusted; who may write to it can hold a r
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Mapping
@@ -44,6 +45,7 @@ class FolderStore:
 
     def read(self, name: str, most: int) -> bytes | None:
         """See :class:`Store`."""
+        self._check()
         try:
             with open(self._root / name, "rb") as file:
                 return file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
@@ -52,6 +54,7 @@ class FolderStore:
 
     def write(self, name: str, data: bytes) -> None:
         """See :class:`Store`."""
+        self._check()
         path = self._root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         # Drafts of a process that was killed: a file has one writer, and that one works alone on its run.
@@ -59,6 +62,12 @@ class FolderStore:
             left.unlink(missing_ok=True)
         with replacing(path, synced=True) as draft:
             draft.write_bytes(data)
+
+
+    def _check(self) -> None:
+        """A share that is gone has no files, and is not made anew."""
+        if not self._root.is_dir():
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._root))
 
 
 class RemoteStore:

@@ -22,7 +22,7 @@ from ..keys import check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.follow_up import FollowUp
-from ..plan.plan import Plan
+from ..plan.plan import Plan, target_in_words
 from ..tables.ids import check_formats
 from .files import ANSWER, ENVELOPES, FOLLOW_UP, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_follow_up, read_plan
 from .folder import RELEASES, RunFolder, create, settings_as
@@ -243,7 +243,9 @@ class PartyRun:
         if same_fingerprint(given, plan.fingerprint):
             plan.sealing_keys().check(self._folder.key)
             self._accept(PLAN, plan.digest())
-            return f"Accepted: the plan {plan.fingerprint}, with this party's own key in it. {plan.standing}"
+            weak = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
+            told = " ".join([str(plan.standing), *weak])
+            return f"Accepted: the plan {plan.fingerprint}, with this party's own key in it. {told}"
         if follow_up is not None and same_fingerprint(given, follow_up.fingerprint):
             self._accept(FOLLOW_UP, follow_up.digest())
             return f"Accepted: the follow-up {follow_up.fingerprint}."
@@ -399,14 +401,13 @@ class PartyRun:
 
     def _records(self, plan: Plan) -> Table:
         """This party's records, encoded against its part of the schema."""
-        from ..tables.arrow import CsvFormat, read_arrow
+        from ..tables.arrow import CsvFormat
         from ..tables.table import encode_table
 
-        own = self.settings
+        own, part = self.settings, plan.schema.part(self.name)
         self._options.progress.step(f"reading {own.table}")
-        content = read_arrow(own.table, CsvFormat(own.delimiter, own.encoding))
-        part = plan.schema.part(self.name)
-        return encode_table(content, own.id, part, own.table, own.id_format, own.ignore_extra, own.person)
+        csv = CsvFormat(own.delimiter, own.encoding)
+        return encode_table(own.table, own.id, part, own.table, own.id_format, own.ignore_extra, own.person, csv)
 
     def _check_space(self, size: float) -> None:
         from ..party.check import check_space

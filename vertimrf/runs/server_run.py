@@ -24,7 +24,7 @@ from ..message import Answer, Message
 from ..options import RunOptions
 from ..plan.defaults import INNER, TAU
 from ..plan.follow_up import FollowUp
-from ..plan.plan import Plan
+from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
 from .files import (
     ANSWER,
@@ -156,7 +156,9 @@ class ServerRun:
         check_output(out)
         RunOptions(rows=rows, seed=seed)
         # What cannot be planned is said now, not when all offers have come.
-        make(loaded, settings, None)
+        planned = make(loaded, settings, None)
+        for remark in (*target_in_words(planned.epsilon, planned.delta, planned.expected_records), *loaded.remarks()):
+            LOG.warning("%s", remark)
         create(folder, {"role": "server"} | asdict(settings), None, {SCHEMA: loaded.to_toml().encode()})
         return cls(folder, options)
 
@@ -397,7 +399,7 @@ class ServerRun:
         draft = self.folder / f".{secrets.token_hex(4)}.{RESULT}"
         draft.mkdir()
         try:
-            write_table(result.table, draft / self.settings.out, result.ledger.standing)
+            write_table(result.pieces(), draft / self.settings.out, result.ledger.standing)
             Model(result.plan.schema, result.model, result.ledger, result.others).save(draft / MODEL)
             write_text(draft / REPORT, json.dumps(result.to_json(), indent=1) + "\n")
             for path in (*draft.iterdir(), draft):

@@ -68,7 +68,11 @@ class Table:
     def only(self, kept: npt.NDArray[np.bool_]) -> Table:
         """The table with some of its records."""
         persons = None if self.persons is None else self.persons[kept]
-        return Table(self.attributes, self.digests[kept], np.ascontiguousarray(self.codes[:, kept]), persons)
+        # Row by row: all at once would be copied twice.
+        codes = np.empty((len(self.codes), np.count_nonzero(kept)), np.uint16)
+        for own, row in zip(codes, self.codes, strict=True):
+            own[:] = row[kept]
+        return Table(self.attributes, self.digests[kept], codes, persons)
 
     @property
     def records(self) -> int:

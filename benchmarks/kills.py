@@ -1,0 +1,470 @@
+"""SIGKILL, and a full disk, at points spread over the whole life of every role of a run in folders, and of what carries files.
+
+    python benchmarks/kills.py [--kills N] [--full N] [--quick] [--json FILE]
+
+Every turn of a role is a process of its own, forked from this one, which has no threads. A role's life is counted in steps on
+disk: every file opened to be written, renamed, linked, removed or synced, every folder made or removed, every lock taken, over
+all its turns; what only reads leaves nothing behind. The role is killed before step k, for half of the k with what it was about
+to rename cut in the middle; then all go on until the run is over. Whatever was ever visible to others, by name and digest, is
+put down outside of the run. A kill is survived if the run ends, no name ever had two contents, each message that was out is the
+one on record, and no draft is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import hashlib
+import json
+import mmap
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from benchmarks.verdict import Verdict, conclude, show
+from vertimrf.errors import VertiMRFError
+from vertimrf.party.party import Party  # noqa: F401  (loaded before the fork: it takes a second)
+from vertimrf.party.releases import Releases, record_name
+from vertimrf.plan import plan as plans
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy import accountant
+from vertimrf.runs.exchange import DIGEST, Exchange, party_turn, server_turn
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+from vertimrf.server.server import Server  # noqa: F401
+
+__all__ = ["VICTIMS", "Outcome", "kill_matrix", "looked_up", "verdicts"]
+
+NAMES = ("hospital", "insurer")
+SERVER = "server"
+# Whose steps are counted. The first party also draws the secret; the transport is whoever uses the place between roles.
+VICTIMS = ("first party", "other party", "server", "transport")
+KILL, FULL = "kill", "full disk"
+RECORDS = 200
+MESSAGE_BYTES = 20_000
+MOST_TURNS = 14
+STEPS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "fcntl.flock", "fsync"}
+DRAFT = re.compile(r"\.[0-9a-f]{8}\..+")
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+DONE, GOES_ON, SAID = 10, 0, 2
+# OpenMP ends a forked child that runs a compiled kernel.
+FORKING = {"NUMBA_THREADING_LAYER": "workqueue"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run with one fault.
+
+    Attributes:
+        victim: whose steps were counted, one of :data:`VICTIMS`.
+        fault: "kill" or "full disk".
+        rounds: of the run.
+        point, of: before which step the fault came, and how many there are without one.
+        step: what that step was.
+        struck: whether the fault came: the last steps of a life may not be reached again.
+        ended: whether the run came to its end.
+        twice: names that ever had two contents.
+        half: what was left half-written.
+        unlike: messages and answers that were out and are not those on record.
+        untyped: ends of processes by anything but a typed error or what a disk says.
+        seconds: wall time.
+    """
+
+    victim: str
+    fault: str
+    rounds: int
+    point: int
+    of: int
+    step: str = ""
+    struck: bool = False
+    ended: bool = False
+    twice: tuple[str, ...] = ()
+    half: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+    untyped: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def survived(self) -> bool:
+        """Whether nothing was lost, doubled or left half-written, and the run ended."""
+        return self.ended and not (self.twice or self.half or self.unlike or self.untyped)
+
+
+def kill_matrix(
+    kills: int, *, full: int = 0, seed: int | None = None, rounds: Sequence[int] = (1, 2), timeout: float | None = None
+) -> list[Outcome]:
+    """Play runs with a fault each, in a process of its own, which has no threads and so can fork.
+
+    Args:
+        kills: how many SIGKILLs, shared out evenly among victims and numbers of rounds, at random points of each.
+        full: how many full disks, likewise.
+        seed: of the choice of points; default fresh.
+        rounds: of the runs.
+        timeout: seconds.
+
+    Returns:
+        One outcome for every fault.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "outcomes.json"
+        command = [sys.executable, __file__, "--kills", str(kills), "--full", str(full), "--outcomes", str(out)]
+        command += ["--rounds", *map(str, rounds), *([] if seed is None else ["--seed", str(seed)])]
+        subprocess.run(command, env=os.environ | FORKING, timeout=timeout, stdout=subprocess.PIPE, check=False)
+        if not out.exists():
+            raise RuntimeError("The kill matrix did not come to its end.")
+        rows = json.loads(out.read_text())
+        return [Outcome(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in rows]
+
+
+def play_all(
+    kills: int, full: int, seed: int | None, rounds: Sequence[int], say: Callable[[str], None] = print
+) -> list[Outcome]:
+    """What :func:`kill_matrix` has its process do; ``say`` is told one line for each kind of run."""
+    rng = random.Random(seed)
+    out = []
+    price_once()
+    with tempfile.TemporaryDirectory(prefix="vertimrf-kills-") as name:
+        folder = Path(name)
+        tables(folder)
+        kinds = [(number, victim) for number in rounds for victim in VICTIMS]
+        for number in rounds:
+            # Kernels are loaded once, before the forks.
+            rehearsal(folder, number)
+        for fault, wanted in ((KILL, kills), (FULL, full)):
+            for i, (number, victim) in enumerate(kinds):
+                share = wanted // len(kinds) + (i < wanted % len(kinds))
+                if not share:
+                    continue
+                steps = len(Play(folder, number, victim, fault).steps())
+                # At random within as many parts of the life as there are faults.
+                points = [int((k + rng.random()) * steps / share) for k in range(share)]
+                played = [Play(folder, number, victim, fault, point).play(steps) for point in points]
+                well = sum(outcome.survived for outcome in played)
+                say(f"{fault}, {number} round{'s' * (number > 1)}, {victim}: {well} of {share} survived, over {steps} steps")
+                out += played
+    return out
+
+
+def verdicts(outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
+    """The bars."""
+    for fault in (KILL, FULL):
+        those = [outcome for outcome in outcomes if outcome.fault == fault]
+        if not those:
+            continue
+        count = len(those)
+        for name, bad in (
+            ("second releases, or second contents of anything sent", sum(bool(o.twice or o.unlike) for o in those)),
+            ("files or folders left half-written", sum(bool(o.half) for o in those)),
+            ("runs that did not end", sum(not o.ended for o in those)),
+            ("ends without a typed error", sum(bool(o.untyped) for o in those)),
+        ):
+            yield Verdict(f"{fault}, {count} times: {name}", bad, "0", bad == 0)
+
+
+def tables(folder: Path) -> None:
+    """The parties' tables."""
+    rng = np.random.default_rng(0)
+    for name, columns in SCHEMA.parties:
+        values = {column: rng.integers(0, 2, RECORDS) for column in columns}
+        pa.csv.write_csv(pa.table({"id": np.arange(RECORDS), **values}), folder / f"{name}.csv")
+
+
+SCHEMA = Schema.of(
+    {
+        "hospital": [Attribute.integer("smoker", 2), Attribute.integer("ward", 3)],
+        "insurer": [Attribute.integer("tariff", 3)],
+    }
+)
+
+
+def looked_up(compute: Callable[[Sequence[Any], float], Any]) -> Callable[[Sequence[Any], float], Any]:
+    """The accountant's function, computed once for the same events."""
+    known: dict[Any, Any] = {}
+
+    def look_up(events: Sequence[Any], delta: float) -> Any:
+        asked = tuple(events), delta
+        if asked not in known:
+            known[asked] = compute(events, delta)
+        return known[asked]
+
+    return look_up
+
+
+def price_once() -> None:
+    """All runs of a kind have the same events: their price is computed once, before the forks, and not in every process."""
+    accountant.epsilon = plans.composed_epsilon = looked_up(accountant.epsilon)
+
+
+def rehearsal(folder: Path, rounds: int) -> None:
+    """A whole run in this process."""
+    run = folder / "rehearsal"
+    run.mkdir()
+    (run / "x").mkdir()
+    for _ in range(MOST_TURNS):
+        if [turn(folder, run, role, rounds) for role in (*NAMES, SERVER)] == [True] * 3:
+            break
+    shutil.rmtree(run)
+
+
+def turn(tables: Path, run: Path, role: str, rounds: int) -> bool:
+    """What an operator's command does, and then the operator; tells whether nothing is left to do."""
+    place = Exchange(run / "x")
+    if role == SERVER:
+        plan = {"schema": SCHEMA, "epsilon": 1.0, "expected_records": RECORDS, "message_bytes": MESSAGE_BYTES, "rounds": rounds}
+        there = (run / role / "run.toml").exists()
+        server = ServerRun(run / role) if there else ServerRun.create(run / role, **plan, seed=0)
+        with server.hold():
+            server_turn(server, place)
+        return server.state().done
+    there = (run / role / "run.toml").exists()
+    party = PartyRun(run / role) if there else PartyRun.create(run / role, name=role, table=tables / f"{role}.csv", id="id")
+    with party.hold():
+        party_turn(party, place)
+    state = party.state()
+    for step in state.waits_for:
+        if step.on == "you":
+            party.accept(str(state.follow_up if "follow-up" in step.what else state.plan))
+    return state.done
+
+
+@dataclass
+class Play:
+    """One run with one fault."""
+
+    tables: Path
+    rounds: int
+    victim: str
+    fault: str
+    point: int = -1
+    count: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 16))
+
+    def steps(self) -> list[str]:
+        """The steps of a life without a fault."""
+        run = self.folder()
+        self.play(run=run, keep=True)
+        steps = (run / "steps").read_text().splitlines()
+        shutil.rmtree(run)
+        return steps
+
+    def folder(self) -> Path:
+        """For one run."""
+        run = Path(tempfile.mkdtemp(dir=self.tables))
+        (run / "x").mkdir()
+        return run
+
+    def play(self, of: int = 0, run: Path | None = None, keep: bool = False) -> Outcome:
+        """From the first turn to the last.
+
+        Args:
+            of: how many steps there are without a fault.
+            run: the run's folder; default a new one.
+            keep: whether the folder stays.
+        """
+        start = time.perf_counter()
+        run = self.folder() if run is None else run
+        untyped: list[str] = []
+        ended = False
+        for _ in range(MOST_TURNS):
+            ends = [self.process(run, role) for role in (*NAMES, SERVER)]
+            if 1 in ends:
+                untyped.append((run / "crash").read_text())
+                break
+            ended = ends == [DONE] * 3
+            if ended:
+                break
+        struck = struct.unpack("qq", self.count[:16])[1]
+        outcome = Outcome(
+            self.victim,
+            self.fault,
+            self.rounds,
+            self.point,
+            of,
+            step=(run / "struck").read_text() if (run / "struck").exists() else "",
+            struck=bool(struck),
+            ended=ended,
+            twice=tuple(twice(run)),
+            half=tuple(half_written(run)),
+            unlike=tuple(unlike_record(run)) if ended else (),
+            untyped=tuple(untyped),
+            seconds=time.perf_counter() - start,
+        )
+        if not keep:
+            shutil.rmtree(run)
+        return outcome
+
+    def process(self, run: Path, role: str) -> int:
+        """A turn as a process; its exit code, or the negative signal that ended it."""
+        child = os.fork()
+        if child:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        code = 1
+        try:
+            self.watch(run, role)
+            code = DONE if turn(self.tables, run, role, self.rounds) else GOES_ON
+        except VertiMRFError:
+            code = SAID
+        except OSError as error:
+            code = SAID if error.errno == errno.ENOSPC else 1
+        except BaseException as error:
+            (run / "crash").write_text("".join(traceback.format_exception(error)[-3:]))
+        os._exit(code)
+
+    def watch(self, run: Path, role: str) -> None:
+        """Count this process's steps, strike at the one that is due, and put down what others can see from now on."""
+        place, own = f"{run}/x/", f"{run}/{role}/"
+        counted = place if self.victim == "transport" else own
+        whose = {"first party": NAMES[0], "other party": NAMES[1], "server": SERVER, "transport": role}[self.victim]
+        seen, life = (os.open(run / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for name in ("seen", "steps"))
+        inside = struck = False
+
+        def step(event: str, paths: Sequence[str], fills: bool) -> None:
+            nonlocal inside, struck
+            if inside:
+                return
+            inside = True
+            try:
+                mine = whose == role and any(path.startswith(counted) for path in paths)
+                if mine and (self.fault == KILL or fills):
+                    steps, before = struct.unpack("qq", self.count[:16])
+                    # A disk that is full stays so until the turn ends.
+                    if struck or (steps == self.point and not before):
+                        self.count[8:16] = struct.pack("q", 1)
+                        struck = True
+                        self.strike(run, event, paths, steps)
+                    os.write(life, f"{event} {paths[-1][len(str(run)) + 1:]}\n".encode())
+                    self.count[:8] = struct.pack("q", steps + 1)
+                if event == "os.rename" and paths[-1].startswith(place) and not DRAFT.fullmatch(Path(paths[-1]).name):
+                    digest = hashlib.sha256(Path(paths[0]).read_bytes()).hexdigest()
+                    os.write(seen, f"{digest} {paths[-1][len(place):]}\n".encode())
+            finally:
+                inside = False
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if event not in STEPS:
+                return
+            # What takes no room works on a full disk too.
+            fills = event in ("os.rename", "os.link", "os.mkdir")
+            if event == "open":
+                path, mode, flags = arguments
+                if not ((flags or 0) & WRITING or any(letter in (mode or "") for letter in "wax+")):
+                    return
+                fills = not os.path.exists(named(path))
+            given = arguments[:2] if event in ("os.rename", "os.link") else arguments[:1]
+            step(event, [named(path) for path in given], fills)
+
+        sync = os.fsync
+
+        def fsync(handle: int) -> None:
+            step("fsync", [named(handle)], True)
+            sync(handle)
+
+        os.fsync = fsync
+        sys.addaudithook(hook)
+
+    def strike(self, run: Path, event: str, paths: Sequence[str], steps: int) -> None:
+        """The fault."""
+        (run / "struck").write_text(f"{event} {paths[-1][len(str(run)) + 1:]}")
+        if self.fault == FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), paths[-1])
+        if event == "os.rename" and steps % 2 and os.path.isfile(paths[0]):
+            os.truncate(paths[0], os.path.getsize(paths[0]) // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def named(path: Any) -> str:
+    """A file's name, whether it is given as one or as a number."""
+    if isinstance(path, int):
+        try:
+            return os.readlink(f"/proc/self/fd/{path}")
+        except OSError:
+            return ""
+    return os.fsdecode(path)
+
+
+def twice(run: Path) -> Iterator[str]:
+    """Names in the place between roles that ever had two contents."""
+    contents: dict[str, set[str]] = {}
+    for line in (run / "seen").read_text().splitlines():
+        digest, name = line.split(" ", 1)
+        contents.setdefault(name, set()).add(digest)
+    for path in (run / "x").rglob("*"):
+        if path.is_file() and not DRAFT.fullmatch(path.name):
+            name = str(path.relative_to(run / "x"))
+            contents.setdefault(name, set()).add(hashlib.sha256(path.read_bytes()).hexdigest())
+    yield from sorted(name for name, digests in contents.items() if len(digests) > 1)
+
+
+def half_written(run: Path) -> Iterator[str]:
+    """Drafts that are left when all is over, and files that are not whole."""
+    for path in sorted(run.rglob("*")):
+        if DRAFT.fullmatch(path.name):
+            yield str(path.relative_to(run))
+    for path in (run / "x").rglob("*"):
+        if path.is_file() and hashlib.sha256(path.read_bytes()[:-DIGEST]).digest() != path.read_bytes()[-DIGEST:]:
+            yield str(path.relative_to(run))
+    result = run / SERVER / "result"
+    if result.exists() and len(list(result.iterdir())) != 3:
+        yield str(result.relative_to(run))
+
+
+def unlike_record(run: Path) -> Iterator[str]:
+    """Messages and answers in the place between roles that are not the ones on record."""
+    for index, name in enumerate(NAMES):
+        party = PartyRun(run / name)
+        assert party.plan is not None
+        for kind in ("message", "answer"):
+            out = run / "x" / "parties" / name / kind
+            record = run / name / "releases" / record_name(party.plan.digest(), index, kind)
+            if out.exists() != record.exists():
+                yield f"{name}/{kind}"
+            elif out.exists():
+                given = Releases(record.parent).given(party.plan.digest(), index, kind, lambda _: "Dear.")
+                if out.read_bytes()[:-DIGEST] != given:
+                    yield f"{name}/{kind}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--full", type=int, default=80, help="full disks")
+    parser.add_argument("--quick", action="store_true", help="24 kills and 8 full disks")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--rounds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--outcomes", type=Path, help="every single outcome, as JSON")
+    options = parser.parse_args()
+    if any(os.environ.get(name) != value for name, value in FORKING.items()):
+        # Numba reads it when it is loaded.
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FORKING)
+    kills, full = (24, 8) if options.quick else (options.kills, options.full)
+    outcomes = play_all(kills, full, options.seed, options.rounds)
+    for outcome in outcomes:
+        if not outcome.survived:
+            print(outcome)
+    if options.outcomes:
+        options.outcomes.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+    return conclude(show(verdicts(outcomes)), options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+"""A whole run of three parties over Flower on the loopback interface, with TLS: what it takes of whom, and what crosses the wire.
+
+Every role is a process of its own with a folder of its own. A party's figures are those of its command `vertimrf run party`, from
+start to end, by which it takes the secret and makes its message once the plan is accepted; they do so one after the other: no
+party's time has another's in it. Its SuperNode carries files between that command and the SuperLink. The server's time is that
+from the last message to the table, in the process that Flower starts for it. Kernels are compiled before.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.loopback import ROOT, Loopback, descendants
+from benchmarks.verdict import Verdict, at_most
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.schema import Schema
+
+__all__ = ["Figures", "play", "rows"]
+
+PARTIES = ("hospital", "insurer", "registry")
+ATTRIBUTES = 24
+EPSILON = 1.0
+# Of sketches; a message has the marginals beside them.
+MESSAGE_MB = 15.5
+# Runs a command and prints its seconds, its peak memory in MiB, and the seconds its threads worked.
+MEASURED = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+seconds = time.perf_counter() - start
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(seconds, used.ru_maxrss / 2**10, used.ru_utime + used.ru_stime)
+"""
+LONG = 1200.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a run took.
+
+    Attributes:
+        party_seconds: by party, from the start to the end of the command that makes its message.
+        party_worked: by party, the seconds that its threads worked.
+        party_mib: by party, its peak memory.
+        message_bytes: by party, its message's size.
+        server_seconds: from the last message to the table.
+        server_mib: peak memory of the server's process.
+        wire_bytes: between SuperLink and SuperNodes, both ways, as Flower counts it.
+        loopback_bytes: all that went over the loopback interface meanwhile, whoever's: TLS and the nodes' own processes included.
+        seconds: of the whole, from the app's start to its end, acceptances included.
+        load: how many processes wanted a core, on average over the last minute at the end.
+    """
+
+    party_seconds: dict[str, float]
+    party_worked: dict[str, float]
+    party_mib: dict[str, float]
+    message_bytes: dict[str, int]
+    server_seconds: float
+    server_mib: float
+    wire_bytes: int
+    loopback_bytes: int
+    seconds: float
+    load: float
+
+
+def play(records: int, folder: Path) -> Figures:
+    """Play a run.
+
+    Args:
+        records: that all parties hold.
+        folder: an empty one.
+    """
+    places = {name: folder / f"{name}.place" for name in PARTIES}
+    for place in places.values():
+        place.mkdir()
+    write_tables(folder, records)
+    vertimrf(
+        "run", "server", folder / "server", "--schema", folder / "schema.toml", "--epsilon", EPSILON,
+        "--expected-records", records, "--message-mb", MESSAGE_MB,
+    )  # fmt: skip
+    together(
+        lambda name: vertimrf(
+            "run", "party", folder / name, "--name", name, "--table", folder / f"{name}.parquet", "--id", "id",
+            "--exchange", places[name],
+        )
+    )  # fmt: skip
+    vertimrf("warmup")
+    with Loopback(folder / "network") as network:
+        together(network.register)
+        for name, place in places.items():
+            network.start_node(name, {"party": name, "exchange": str(place)})
+        before, start = loopback_bytes(), time.monotonic()
+        run = network.run_app({"run-folder": str(folder / "server"), "pause": 1.0, "longest-pause": 2.0})
+        peak = Peak(network.processes["superlink"].pid, "flwr-serverapp")
+        for name, place in places.items():
+            wait(place / "server" / name / "plan", network, run)
+        together(lambda name: vertimrf("run", "party", folder / name))
+        fingerprint = Plan.load(folder / "server" / "plan").fingerprint
+        together(lambda name: vertimrf("accept", folder / name, fingerprint))
+        taken = {}
+        for name, place in places.items():
+            if name != PARTIES[0]:
+                wait(place / "server" / name / "envelopes", network, run)
+            taken[name] = measured("run", "party", folder / name)
+        wait(folder / "server" / "result", network, run)
+        while not (state := network.run_state(run))["status"].startswith("finished"):
+            time.sleep(1.0)
+        seconds, after = time.monotonic() - start, loopback_bytes()
+        server_mib = peak.stop()
+        if state["status"] != "finished:completed":
+            raise RuntimeError(network.run_log(run))
+    received = [folder / "server" / "received" / name / "message" for name in PARTIES]
+    return Figures(
+        party_seconds={name: figures[0] for name, figures in taken.items()},
+        party_worked={name: figures[2] for name, figures in taken.items()},
+        party_mib={name: figures[1] for name, figures in taken.items()},
+        message_bytes={name: path.stat().st_size for name, path in zip(PARTIES, received, strict=True)},
+        server_seconds=(folder / "server" / "result").stat().st_mtime - max(path.stat().st_mtime for path in received),
+        server_mib=server_mib,
+        wire_bytes=int(state["network-traffic"]["total-bytes"]),
+        loopback_bytes=after - before,
+        seconds=seconds,
+        load=os.getloadavg()[0],
+    )
+
+
+def rows(records: int) -> Iterator[Verdict]:
+    """The figures of a run against their bars, which are those of 10⁶ records."""
+    with tempfile.TemporaryDirectory(prefix="vertimrf-") as folder:
+        figures = play(records, Path(folder))
+    what = f"{records:,} x {ATTRIBUTES}, three parties over Flower and TLS, epsilon {EPSILON:g}"
+    worst = max(PARTIES, key=lambda name: figures.party_seconds[name])
+    yield at_most(f"{what}: the slowest party, s", figures.party_seconds[worst], 30)
+    yield Verdict(f"{what}: that party's threads worked, s", figures.party_worked[worst])
+    yield at_most(f"{what}: a party's peak memory at most, GiB", max(figures.party_mib.values()) / 2**10, 2)
+    yield at_most(f"{what}: the largest message, MB", max(figures.message_bytes.values()) / 1e6, 16)
+    yield at_most(f"{what}: the server, from the last message to the table, s", figures.server_seconds, 60)
+    yield Verdict(f"{what}: the server's peak memory, GiB", figures.server_mib / 2**10)
+    yield Verdict(f"{what}: all messages, MB", sum(figures.message_bytes.values()) / 1e6)
+    yield Verdict(f"{what}: between SuperLink and SuperNodes as Flower counts it, MB", figures.wire_bytes / 1e6)
+    yield Verdict(f"{what}: over the loopback interface, everything on it, MB", figures.loopback_bytes / 1e6)
+    yield Verdict(f"{what}: the whole, with three acceptances, s", figures.seconds)
+    yield Verdict(f"{what}: processes that wanted one of {os.cpu_count()} cores meanwhile", figures.load)
+
+
+def write_tables(folder: Path, records: int) -> None:
+    """Three Parquet tables of the same people, eight attributes each that depend on each other, and their schema."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rng = np.random.default_rng(11)
+    hidden = rng.random(records)
+    sizes = [2, 2, 3, 4, 5, 8, 10, 16] * len(PARTIES)
+    ids = np.arange(records)
+    each = ATTRIBUTES // len(PARTIES)
+    parts: dict[str, list[Attribute]] = {}
+    for k, name in enumerate(PARTIES):
+        columns: dict[str, Any] = {"id": rng.permutation(ids)}
+        for i in range(k * each, (k + 1) * each):
+            noisy = np.clip(hidden[columns["id"]] + 0.3 * rng.standard_normal(records), 0, 0.999)
+            columns[f"a{i:02d}"] = (noisy * sizes[i]).astype(np.int16)
+        parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
+        parts[name] = [Attribute.integer(f"a{i:02d}", sizes[i]) for i in range(k * each, (k + 1) * each)]
+    (folder / "schema.toml").write_text(Schema.of(parts).to_toml())
+
+
+def vertimrf(*words: Any) -> str:
+    """What a command prints."""
+    run = subprocess.run(command(words), capture_output=True, text=True, cwd=ROOT)
+    if run.returncode:
+        raise RuntimeError(f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}")
+    return run.stdout
+
+
+def measured(*words: Any) -> tuple[float, float, float]:
+    """Seconds, peak MiB, and seconds that threads worked, of a command."""
+    run = subprocess.run([sys.executable, "-c", MEASURED, *command(words)], capture_output=True, text=True, cwd=ROOT)
+    if run.returncode:
+        raise RuntimeError(f"vertimrf {' '.join(map(str, words))} failed:\n{run.stdout}{run.stderr}")
+    seconds, mib, worked = map(float, run.stdout.split()[-3:])
+    return seconds, mib, worked
+
+
+def command(words: tuple[Any, ...]) -> list[str]:
+    return [sys.executable, "-m", "vertimrf", *map(str, words)]
+
+
+def together(work: Callable[[str], Any]) -> None:
+    """Do something for all parties at once."""
+    with ThreadPoolExecutor(len(PARTIES)) as pool:
+        for done in [pool.submit(work, name) for name in PARTIES]:
+            done.result()
+
+
+def wait(path: Path, network: Loopback, run: str) -> None:
+    """Until something is there."""
+    end = time.monotonic() + LONG
+    while not path.exists():
+        if time.monotonic() > end:
+            raise RuntimeError(f"{path} does not come:\n{network.run_log(run)}")
+        time.sleep(0.2)
+
+
+def loopback_bytes() -> int:
+    """Bytes that were sent over the loopback interface since the machine started."""
+    line = next(line for line in Path("/proc/net/dev").read_text().splitlines() if line.strip().startswith("lo:"))
+    return int(line.split(":")[1].split()[8])
+
+
+class Peak:
+    """Looks at the peak memory of a process that another one will have started, until it is stopped.
+
+    Args:
+        ancestor: the process that starts it.
+        name: by which its command line is known.
+    """
+
+    def __init__(self, ancestor: int, name: str) -> None:
+        self._ancestor, self._name = ancestor, name
+        self._kib = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> float:
+        """The peak, MiB."""
+        self._stop.set()
+        self._thread.join()
+        return self._kib / 2**10
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.2):
+            for pid in descendants(self._ancestor):
+                try:
+                    if self._name.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes():
+                        continue
+                    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+                except OSError:
+                    continue
+                self._kib = max([self._kib, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))])

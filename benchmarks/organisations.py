@@ -1,0 +1,154 @@
+"""A run between organisations: over a network, through kills and full disks, and against damaged files; each against its bar.
+
+    python benchmarks/organisations.py [--quick] [--only PART]... [--json FILE]
+
+network: three parties over Flower and TLS on the loopback interface, every role its own process and folder (`network.py`).
+kills: SIGKILL and full disks at points spread over every role's life (`kills.py`). fuzz: damaged files of all kinds (`fuzz.py`).
+Run it on an otherwise idle machine. Every part has a process and a time limit of its own. --quick ends within two minutes: 10⁵
+records instead of 10⁶, 16 kills instead of 208, 800 damaged files instead of 10⁵.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.verdict import Verdict, conclude, show
+
+# Seconds that a part has to end its processes and remove its files when its time is up.
+GRACE = 10.0
+
+
+def network_rows(quick: bool) -> Iterator[Verdict]:
+    """Three parties, a server and what is between them."""
+    if importlib.util.find_spec("flwr") is None:
+        yield Verdict("network", None, "flwr is not installed")
+        return
+    from benchmarks.network import rows
+
+    yield from rows(100_000 if quick else 1_000_000)
+
+
+def kill_rows(quick: bool) -> Iterator[Verdict]:
+    """The kill matrix: by role and fault, at how many points the run went on as if nothing had happened; then the bars."""
+    from benchmarks.kills import FULL, KILL, VICTIMS, kill_matrix, verdicts
+
+    outcomes = kill_matrix(16 if quick else 208, full=4 if quick else 80)
+    for fault in (KILL, FULL):
+        for victim in VICTIMS:
+            played = [outcome for outcome in outcomes if (outcome.fault, outcome.victim) == (fault, victim)]
+            well = sum(outcome.survived for outcome in played)
+            name = f"{fault} at {len(played)} points of the {victim}'s life: survived"
+            yield Verdict(name, well, f">= {len(played)}", well == len(played))
+    yield from verdicts(outcomes)
+
+
+def fuzz_rows(quick: bool) -> Iterator[Verdict]:
+    """How damaged files were read, by what came of it; then the bars."""
+    from benchmarks.fuzz import fuzz, verdicts
+
+    counts = fuzz(800 if quick else 100_000, seed=time.time_ns() % 2**32)
+    came = Counter[str]()
+    for (_, outcome), count in counts.outcomes.items():
+        came[outcome] += count
+    for outcome, count in came.most_common():
+        yield Verdict(f"damaged files: {outcome}", count)
+    yield from verdicts(counts)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is measured in a process of its own.
+
+    Attributes:
+        work: from whether it is to be quick, the verdicts.
+        module: that it needs; a part without it is said to be missing.
+        limit: seconds after which it is ended.
+    """
+
+    work: Callable[[bool], Iterator[Verdict]]
+    module: str
+    limit: float
+
+
+PARTS = {
+    "network": Part(network_rows, "benchmarks.network", 1200),
+    "kills": Part(kill_rows, "benchmarks.kills", 1800),
+    "fuzz": Part(fuzz_rows, "benchmarks.fuzz", 3600),
+}
+
+
+def limited(name: str, quick: bool) -> Iterator[Verdict]:
+    """A part's verdicts as they come, from a process that is ended, with all that it started, at the part's limit."""
+    part = PARTS[name]
+    if importlib.util.find_spec(part.module) is None:
+        yield Verdict(name, None, f"{part.module} is not here")
+        return
+    words = [sys.executable, __file__, "--part", name, *(["--quick"] if quick else [])]
+    lines: queue.Queue[str | None] = queue.Queue()
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
+        assert process.stdout is not None
+
+        def read(stream: Any = process.stdout) -> None:
+            for line in stream:
+                lines.put(line)
+            lines.put(None)
+
+        threading.Thread(target=read, daemon=True).start()
+        end = time.monotonic() + part.limit
+        try:
+            while (line := lines.get(timeout=max(end - time.monotonic(), 0))) is not None:
+                yield Verdict(**json.loads(line))
+            if process.wait():
+                errors.seek(0)
+                why = (errors.read().strip().splitlines() or ["no message"])[-1]
+                yield Verdict(f"{name}: the rest, which failed: {why}", None, "", False)
+        except queue.Empty:
+            yield Verdict(f"{name}: the rest, not done in time, s", part.limit, f"< {part.limit:g}", False)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                try:
+                    process.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two minutes: fewer records, kills and damaged files")
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    # So that whoever is ended ends its part, which ends its processes and removes its files.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if options.part:
+        for verdict in PARTS[options.part].work(options.quick):
+            print(json.dumps(asdict(verdict)), flush=True)
+        return
+    verdicts = (verdict for name in options.only or PARTS for verdict in limited(name, options.quick))
+    sys.exit(conclude(show(verdicts), options.json))
+
+
+if __name__ == "__main__":
+    main()

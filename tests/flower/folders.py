@@ -1,0 +1,49 @@
+"""Run folders of three parties and a server, as they stand before anybody is connected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+from builders import schema_of
+
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+
+PARTIES = {"hospital": {"a": 3, "b": 2}, "insurer": {"c": 4}, "registry": {"d": 2}}
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where everybody's run lives; parties' folders are called after them, in one folder."""
+
+    server: Path
+    parties: Path
+
+    def party(self, name: str) -> PartyRun:
+        return PartyRun(self.parties / name)
+
+    def accept(self, *names: str) -> None:
+        """What people do by phone: these accept the plan that the server made."""
+        plan = ServerRun(self.server).plan
+        assert plan is not None
+        for name in names:
+            self.party(name).accept(plan.fingerprint)
+
+
+def make_folders(folder: Path) -> Folders:
+    """Tables, and run folders with key pairs."""
+    records = 2000
+    rng = np.random.default_rng(5)
+    (folder / "parties").mkdir()
+    for name, sizes in PARTIES.items():
+        columns = {attribute: rng.integers(0, size, records) for attribute, size in sizes.items()}
+        parquet.write_table(pa.table({"id": np.arange(records), **columns}), folder / f"{name}.parquet")
+        PartyRun.create(folder / "parties" / name, name=name, table=folder / f"{name}.parquet", id="id")
+    server = ServerRun.create(
+        folder / "server", schema=schema_of(**PARTIES), epsilon=2.0, expected_records=records, message_bytes=100_000, rows=500
+    )
+    return Folders(server.folder, folder / "parties")

@@ -1,0 +1,125 @@
+"""The party's side of a run over Flower: what it takes, what it gives, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr")
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from folders import Folders
+
+from vertimrf.errors import ExchangeError, TableError
+from vertimrf.flower.client_app import app, carried
+from vertimrf.flower.parcel import Parcel
+from vertimrf.runs.exchange import Exchange
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+
+pytestmark = pytest.mark.usefixtures("within_a_run")
+
+ALL = {"offer": 1 << 20, "envelopes": 1 << 20, "message": 1 << 24}
+
+
+def ask(parcel: Parcel | RecordDict, settings: dict[str, Any], **run: Any) -> Parcel:
+    """What the app answers at a node of these settings."""
+    content = parcel if isinstance(parcel, RecordDict) else parcel.to_records()
+    context = Context(1, 7, settings, RecordDict(), run)
+    reply = app(Message(content, 7, "query.exchange"), context)
+    assert not reply.has_error()
+    return Parcel.from_records(reply.content)
+
+
+def test_it_takes_the_plan_and_releases_nothing_before_that_is_accepted(folders: Folders) -> None:
+    server = ServerRun(folders.server)
+    nodes = {name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties}
+    offers = {name: ask(Parcel(name, wants=ALL), node) for name, node in nodes.items()}
+    assert {name: (parcel.party, parcel.word, set(parcel.files)) for name, parcel in offers.items()} == {
+        name: (name, "plan", {"offer"}) for name in nodes
+    }
+    out = server.advance({name: parcel.files for name, parcel in offers.items()})
+    answer = ask(Parcel("hospital", wants=ALL, files=out["hospital"]), nodes["hospital"])
+    assert (answer.word, set(answer.files)) == ("acceptance", {"offer"})
+    assert folders.party("hospital").plan is not None
+    # What the server has it does not get again.
+    assert not ask(Parcel("hospital"), nodes["hospital"]).files
+
+
+def test_files_for_another_party_are_left_alone(folders: Folders) -> None:
+    node = {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
+    for party in ("", "insurer"):
+        ask(Parcel(party, files={"plan": b"nonsense"}), node)
+    assert not folders.party("hospital").state().refused
+
+
+def test_a_node_that_is_set_up_for_another_party_gives_nothing(folders: Folders) -> None:
+    answer = ask(Parcel("", wants=ALL), {"party": "insurer", "run-folder": str(folders.parties / "hospital")})
+    assert answer == Parcel("insurer", "failed")
+
+
+@pytest.mark.parametrize("error", [TableError("Column 'diagnosis' has the value 'HIV'."), KeyError("HIV"), MemoryError("HIV")])
+def test_no_word_of_an_error_leaves_the_machine(folders: Folders, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fails(self: PartyRun, received: object) -> None:
+        raise error
+
+    monkeypatch.setattr(PartyRun, "advance", fails)
+    node = {"party": "hospital", "run-folder": str(folders.parties / "hospital")}
+    reply = app(Message(Parcel("hospital", wants=ALL).to_records(), 7, "query.exchange"), Context(1, 7, node, RecordDict(), {}))
+    assert Parcel.from_records(reply.content).word == "failed"
+    assert b"HIV" not in b"".join(record.deflate() for record in reply.content.values())
+
+
+@pytest.mark.parametrize("name", ["../key", "/etc/passwd", "a" * 99, ""])
+def test_names_that_lead_elsewhere_are_refused(folders: Folders, tmp_path: Path, name: str) -> None:
+    asked = Parcel("hospital").to_records()
+    asked["vertimrf"]["wants"], asked["vertimrf"]["most"] = [name], [1000]
+    assert ask(asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}) == Parcel("hospital", "failed")
+    assert ask(asked, {"party": "hospital", "exchange": str(tmp_path)}) == Parcel("hospital", "failed")
+
+
+def test_what_is_no_parcel_is_answered_with_one_word(folders: Folders) -> None:
+    asked = RecordDict({"vertimrf": ConfigRecord({"party": "hospital"})})
+    assert ask(asked, {"party": "hospital", "run-folder": str(folders.parties / "hospital")}) == Parcel("hospital", "failed")
+
+
+def test_a_node_without_settings_takes_no_folder_from_the_network(folders: Folders) -> None:
+    asked = Parcel("hospital", wants=ALL)
+    assert ask(asked, {}, **{"simulated-parties": str(folders.parties)}) == Parcel("", "failed")
+    assert ask(asked, {"partition-id": 1, "num-partitions": 3}, **{"simulated-parties": str(folders.parties)}).party == "insurer"
+
+
+def test_files_are_carried_to_and_from_the_party_own_process(folders: Folders, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    node = {"party": "hospital", "exchange": str(place)}
+    exchange = Exchange(place)
+    turn = threading.Timer(0.5, lambda: exchange.put("hospital", "hospital", "offer", b"an offer"))
+    turn.start()
+    answer = ask(Parcel("hospital", wants=ALL, files={"plan": b"the plan"}), node)
+    turn.join()
+    assert answer == Parcel("hospital", "carried", files={"offer": b"an offer"})
+    assert exchange.get(None, "hospital", "plan", 100) == b"the plan"
+    # Nothing larger than the server can take, and nothing for another party.
+    assert carried(Parcel("hospital", wants={"offer": 3}), "hospital", exchange, 0) == Parcel("hospital", "carried")
+    carried(Parcel("insurer", files={"plan": b"theirs"}), "hospital", exchange, 0)
+    assert exchange.get(None, "insurer", "plan", 100) is None
+
+
+def test_another_plan_in_the_exchange_is_not_replaced(tmp_path: Path) -> None:
+    exchange = Exchange(tmp_path)
+    carried(Parcel("hospital", files={"plan": b"the plan"}), "hospital", exchange, 0)
+    with pytest.raises(ExchangeError, match="has another plan"):
+        carried(Parcel("hospital", files={"plan": b"another plan"}), "hospital", exchange, 0)
+
+
+def test_what_carries_files_can_load_neither_tables_nor_what_reads_them() -> None:
+    absent = {"numba", "pyarrow", "vertimrf.party", "vertimrf.tables", "vertimrf.runs.party_run"}
+    code = f"import sys, vertimrf.flower.client_app\nprint(*sorted({absent!r} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

@@ -1,0 +1,272 @@
+"""The server's side of a run over Flower, against nodes that are played here and a clock that jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr")
+
+from flwr.app import Error, Message, RecordDict
+from folders import PARTIES as THREE
+from folders import Folders
+
+from vertimrf.errors import RunError
+from vertimrf.flower.client_app import advanced
+from vertimrf.flower.conversation import Conversation, Pace
+from vertimrf.flower.parcel import Parcel
+from vertimrf.runs.server_run import ServerRun
+from vertimrf.runs.state import DONE, WAITS, RunState, Step
+
+pytestmark = pytest.mark.usefixtures("within_a_run")
+
+PARTIES = ("hospital", "insurer")
+
+
+@dataclass(frozen=True)
+class Node:
+    """What Flower tells of one."""
+
+    node_id: int
+    name: str = ""
+    last_activated_at: str = "monday"
+
+
+class PlayedRun:
+    """A server's run that has what it wants once every party sent its message; a message of zeros is refused."""
+
+    parties = PARTIES
+
+    def __init__(self) -> None:
+        self.came: dict[str, dict[str, bytes]] = {party: {} for party in PARTIES}
+        self.refused: tuple[str, ...] = ()
+        self.calls: list[tuple[str, str, bytes]] = []
+
+    def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
+        for party, files in received.items():
+            for name, data in files.items():
+                self.calls.append((party, name, data))
+                if not any(data):
+                    self.refused += (f"The {name} of {party!r} does not open.",)
+                else:
+                    self.came[party][name] = data
+        offers = all("offer" in files for files in self.came.values())
+        return {party: {"plan": b"the plan"} if offers else {} for party in PARTIES}
+
+    def wants(self) -> dict[str, dict[str, int]]:
+        return {party: {name: 99 for name in ("offer", "message") if name not in files} for party, files in self.came.items()}
+
+    def state(self) -> RunState:
+        steps = [
+            Step("message", DONE if "message" in files else WAITS, f"the message of {party!r}", repr(party))
+            for party, files in self.came.items()
+        ]
+        return RunState("the server", "/run", tuple(steps), self.refused)
+
+
+@dataclass
+class Played:
+    """A party's side: offers at once, and sends its message once it has the plan."""
+
+    name: str
+    message: bytes = b"message"
+    had: dict[str, bytes] = field(default_factory=dict)
+    asked: list[Parcel] = field(default_factory=list)
+
+    def __call__(self, content: RecordDict) -> Parcel | Error | None:
+        parcel = Parcel.from_records(content)
+        self.asked.append(parcel)
+        self.had |= parcel.files
+        files = {"offer": b"offer of " + self.name.encode()} | ({"message": self.message} if "plan" in self.had else {})
+        return Parcel(self.name, "message", files={name: data for name, data in files.items() if name in parcel.wants})
+
+
+class PlayedGrid:
+    """Flower's way to nodes that answer at the next look."""
+
+    def __init__(self, nodes: Mapping[Node, Callable[[RecordDict], Parcel | Error | None]]) -> None:
+        self.nodes = dict(nodes)
+        self.sent: dict[str, tuple[int, RecordDict]] = {}
+        self.count = 0
+
+    def get_nodes(self) -> list[Node]:
+        return list(self.nodes)
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        out = []
+        for message in messages:
+            self.count += 1
+            self.sent[str(self.count)] = (message.metadata.dst_node_id, message.content)
+            out.append(str(self.count))
+        return out
+
+    def pull_messages(self, ids: Iterable[str]) -> list[Any]:
+        out = []
+        for sent in ids:
+            node_id, content = self.sent[sent]
+            node = next((node for node in self.nodes if node.node_id == node_id), None)
+            answer = self.nodes[node](content) if node else None
+            if answer is None:
+                continue
+            failed = isinstance(answer, Error)
+            out.append(
+                SimpleNamespace(
+                    metadata=SimpleNamespace(reply_to_message_id=sent), has_error=lambda failed=failed: failed,
+                    error=answer, content=None if failed else answer.to_records(),
+                )
+            )  # fmt: skip
+        return out
+
+
+class Clock:
+    """Time passes where somebody sleeps; what is due happens then."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: list[tuple[float, Callable[[], None]]] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for event in [event for event in self.due if event[0] <= self.now]:
+            self.due.remove(event)
+            event[1]()
+
+
+def held(grid: PlayedGrid, run: Any, clock: Clock | None = None, patience: float = 300.0) -> Conversation:
+    clock = clock or Clock()
+    talk = Conversation(grid, run, Pace(patience=patience), lambda: clock.now, clock.sleep)  # type: ignore[arg-type]
+    talk.hold()
+    return talk
+
+
+def test_registered_nodes_bring_a_run_to_its_end() -> None:
+    hospital, insurer, run = Played("hospital"), Played("insurer"), PlayedRun()
+    held(PlayedGrid({Node(7, "hospital"): hospital, Node(9, "insurer"): insurer}), run)
+    assert run.state().done
+    assert run.came["insurer"] == {"offer": b"offer of insurer", "message": b"message"}
+    # What the server has is not sent again.
+    assert [name for party, name, _ in run.calls if party == "hospital"] == ["offer", "message"]
+
+
+def test_nodes_without_a_registered_name_are_asked_who_they_are_and_given_nothing_before() -> None:
+    parties = {Node(7): Played("hospital"), Node(9): Played("insurer")}
+    run = PlayedRun()
+    run.came = {name: {"offer": b"offer"} for name in PARTIES}
+    held(PlayedGrid(parties), run)
+    assert run.state().done
+    for party in parties.values():
+        first, second = party.asked[:2]
+        assert (first.party, first.files) == ("", {})
+        assert (second.party, second.files) == (party.name, {"plan": b"the plan"})
+
+
+def test_a_node_that_is_not_in_the_plan_is_refused_and_given_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    registered, claims = Played("bank"), Played("bank")
+    nodes = {Node(1, "bank"): registered, Node(2): claims, Node(7, "hospital"): Played("hospital"), Node(9): Played("insurer")}
+    with caplog.at_level("WARNING", "flwr"):
+        held(PlayedGrid(nodes), PlayedRun())
+    assert not registered.asked
+    assert [parcel.files for parcel in claims.asked] == [{}]
+    assert "Node 2 is refused: 'bank' is no party of this run, whose parties are hospital, insurer." in caplog.text
+
+
+def test_a_node_registered_as_one_party_cannot_speak_for_another(caplog: pytest.LogCaptureFixture) -> None:
+    run = PlayedRun()
+    nodes = {Node(7, "hospital"): Played("insurer", b"forged"), Node(9, "insurer"): Played("insurer")}
+    with pytest.raises(RunError, match="no node of 'hospital' is online"), caplog.at_level("WARNING", "flwr"):
+        held(PlayedGrid(nodes), run)
+    assert "Node 7 is refused: it is registered as 'hospital' and says that it is 'insurer'." in caplog.text
+    assert run.came == {"hospital": {}, "insurer": {"offer": b"offer of insurer"}}
+
+
+def test_of_two_nodes_that_speak_for_a_party_the_second_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    run = PlayedRun()
+    second = Played("hospital", b"forged")
+    with caplog.at_level("WARNING", "flwr"):
+        held(PlayedGrid({Node(7): Played("hospital"), Node(8): second, Node(9): Played("insurer")}), run)
+    assert run.came["hospital"]["message"] == b"message"
+    assert "Node 8 is refused: another node that is online speaks for 'hospital'." in caplog.text
+    assert [parcel.files for parcel in second.asked] == [{}]
+
+
+def test_a_file_that_the_run_refuses_costs_its_node_the_seat_and_the_right_one_takes_it() -> None:
+    clock, run = Clock(), PlayedRun()
+    grid = PlayedGrid({Node(7): Played("hospital", bytes(8)), Node(9): Played("insurer")})
+    clock.due.append((60.0, lambda: grid.nodes.__setitem__(Node(8), Played("hospital"))))
+    held(grid, run, clock)
+    assert run.state().done
+    assert run.came["hospital"]["message"] == b"message"
+
+
+def test_a_node_that_starts_anew_is_asked_again_at_once() -> None:
+    clock, run = Clock(), PlayedRun()
+    dead, alive = Node(7, "hospital"), Node(7, "hospital", "tuesday")
+    grid = PlayedGrid({dead: lambda content: None, Node(9, "insurer"): Played("insurer")})
+
+    def restart() -> None:
+        del grid.nodes[dead]
+        grid.nodes[alive] = Played("hospital")
+
+    clock.due.append((30.0, restart))
+    held(grid, run, clock)
+    assert clock.now < 60
+
+
+def test_what_goes_wrong_at_a_node_is_not_repeated_and_it_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    told = iter([Error(2, "ValueError: 'HIV positive' in row 12"), Error(5)])
+    good = Played("hospital")
+    run = PlayedRun()
+    with caplog.at_level("INFO", "flwr"):
+        nodes = {Node(7, "hospital"): lambda content: next(told, None) or good(content), Node(9): Played("insurer")}
+        held(PlayedGrid(nodes), run)
+    assert run.state().done
+    assert "HIV" not in caplog.text
+    assert "Node 7 did not answer (Flower's code 2); it is asked again." in caplog.text
+
+
+def test_it_ends_and_says_what_it_waits_for() -> None:
+    grid = PlayedGrid({Node(7, "hospital"): lambda content: Parcel("hospital", "acceptance", files={"offer": b"offer"})})
+    clock = Clock()
+    with pytest.raises(RunError) as caught:
+        held(grid, PlayedRun(), clock, patience=500.0)
+    assert str(caught.value) == (
+        "Nothing has come for 500 seconds: the run waits for the message of 'hospital', the message of 'insurer'; no node of "
+        "'insurer' is online; 'hospital' is at its step 'acceptance'. Nothing is lost: see to it, and run the app again."
+    )
+    # Asked less and less often, but once a minute.
+    assert 8 < grid.count < 25
+
+
+def test_messages_of_other_apps_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+    grid = PlayedGrid({Node(7, "hospital"): lambda content: SimpleNamespace(to_records=RecordDict)})  # type: ignore[dict-item,return-value]
+    with pytest.raises(RunError), caplog.at_level("WARNING", "flwr"):
+        held(grid, PlayedRun())
+    assert "is refused: A Flower message is no parcel of a run; is another app at work there?" in caplog.text
+
+
+def test_answers_that_come_late_again_and_unasked_make_one_run(folders: Folders) -> None:
+    """Real runs behind nodes that give all they have, whatever is asked, and every other time an old answer."""
+
+    def node(name: str) -> Callable[[RecordDict], Parcel]:
+        said: list[Parcel] = []
+
+        def answer(content: RecordDict) -> Parcel:
+            asked = replace(Parcel.from_records(content), wants=dict.fromkeys(("offer", "envelopes", "message"), 1 << 24))
+            said.append(advanced(asked, name, folders.parties / name))
+            return said[-1] if len(said) % 2 else said[len(said) // 2 - 1]
+
+        return answer
+
+    clock = Clock()
+    clock.due.append((60.0, lambda: folders.accept(*THREE)))
+    grid = PlayedGrid({Node(i, name): node(name) for i, name in enumerate(THREE)})
+    held(grid, ServerRun(folders.server), clock)
+    held(grid, ServerRun(folders.server), clock)
+    assert not ServerRun(folders.server).state().refused
+    for name in THREE:
+        assert (folders.server / "received" / name / "message").read_bytes() == folders.party(name).outgoing()["message"]
+    assert (folders.server / "result" / "synthetic.parquet").exists()

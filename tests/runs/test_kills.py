@@ -1,0 +1,91 @@
+"""Roles of a run are killed, and their disks full, at any step: nothing is doubled, lost or half-written, and the run ends.
+
+`benchmarks/kills.py` plays; here it is also held that it would notice.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.kills import FORKING, FULL, KILL, VICTIMS, kill_matrix
+
+# A record that is written only when the message is out.
+LATE = """
+held = {}
+once, made, given = Releases.once, Releases.made, Releases.given
+
+def late(self, release, make, price):
+    if made(self, release.plan, release.party, release.kind):
+        return once(self, release, make, price)
+    self.folder.mkdir(exist_ok=True)
+    held[self.folder / release.name] = self, release, make(), price
+    return held[self.folder / release.name][2]
+
+def known(self, plan, party, kind):
+    return held.get(self.folder / record_name(plan, party, kind))
+
+Releases.once = late
+Releases.made = lambda self, *what: known(self, *what) is not None or made(self, *what)
+Releases.given = lambda self, *what: known(self, *what[:3])[2] if known(self, *what[:3]) else given(self, *what)
+turn = kills.party_turn
+
+def party_turn(run, place):
+    turn(run, place)
+    for releases, release, data, price in list(held.values()):
+        once(releases, release, lambda: data, price)
+    held.clear()
+
+kills.party_turn = party_turn
+"""
+PLAY = """
+import os, sys, tempfile
+from pathlib import Path
+import benchmarks.kills as kills
+from vertimrf.party.releases import Releases, record_name
+
+def survived(folder, mistake):
+    child = os.fork()
+    if not child:
+        exec(mistake, globals())
+        play = kills.Play(folder, 1, "first party", "kill")
+        steps = play.steps()
+        point = next(i for i, step in enumerate(steps) if step.startswith("os.link hospital/releases/message"))
+        os._exit(kills.Play(folder, 1, "first party", "kill", point).play().survived)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+with tempfile.TemporaryDirectory() as name:
+    kills.price_once()
+    kills.tables(Path(name))
+    kills.rehearsal(Path(name), 1)
+    print(survived(Path(name), ""), survived(Path(name), sys.argv[1]))
+"""
+
+
+def check(outcomes):
+    assert not [outcome for outcome in outcomes if not outcome.survived]
+    # Nearly all faults come: the life of a role is hardly ever shorter than it was.
+    assert sum(outcome.struck for outcome in outcomes) >= 0.9 * len(outcomes)
+    assert {outcome.victim for outcome in outcomes} == set(VICTIMS)
+
+
+def test_kills_at_some_points():
+    check(kill_matrix(4, rounds=(1,), timeout=600))
+
+
+@pytest.mark.slow
+def test_kills_at_twenty_points_of_every_role_and_the_transport():
+    outcomes = kill_matrix(160, full=80, timeout=1800)
+    assert [sum(outcome.fault == fault for outcome in outcomes) for fault in (KILL, FULL)] == [160, 80]
+    check(outcomes)
+
+
+def test_the_kills_would_notice_a_record_that_is_written_after_sending():
+    done = subprocess.run(
+        [sys.executable, "-c", PLAY, LATE], env=os.environ | FORKING, capture_output=True, text=True, timeout=300, check=True
+    )
+    # Killed right before the record, and with the mistake; 1 is for a run that went well.
+    assert done.stdout.split() == ["1", "0"]

@@ -1,0 +1,69 @@
+"""The four tutorials are one run: their commands, in the order of their steps, as hospital, insurer and server type them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import vertimrf
+from vertimrf.cli import main
+
+DOCS = Path(vertimrf.__file__).parents[1] / "docs"
+ROLES = ("plan", "party", "server", "result")
+
+
+def typed(words: list[str]) -> str:
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, f"vertimrf {' '.join(words)}: {done.output}"
+    return done.output
+
+
+def test_the_tutorials_make_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not DOCS.is_dir():
+        pytest.skip("installed without its pages")
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    pages = {role: (DOCS / f"tutorial-{role}.md").read_text() for role in ROLES}
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 100, 4000)
+    smoker = np.where(rng.random(4000) < 0.9 - age / 125, "yes", "no")
+    hospital = [f"{i},{a},{s}\n" for i, (a, s) in enumerate(zip(age, smoker, strict=True))]
+    Path("hospital.csv").write_text("".join(["person_id,age,smoker\n", *hospital]))
+    Path("insurer.csv").write_text("".join(["person_id,claims\n", *(f"{i},{a // 20}\n" for i, a in enumerate(age))]))
+    Path("schema.toml").write_text(re.findall(r"```toml\n(.*?)```", pages["plan"], re.DOTALL)[0])
+    Path("shared").mkdir()
+
+    steps: dict[int, tuple[str, str]] = {}
+    for role, page in pages.items():
+        blocks = re.findall(r"<!-- step: (\d+) -->\n```bash\n(.*?)```", page, re.DOTALL)
+        assert len(blocks) == page.count("```bash"), "every command of a tutorial is a step"
+        for number, block in blocks:
+            assert int(number) not in steps
+            steps[int(number)] = (role, block)
+    assert sorted(steps) == list(range(1, len(steps) + 1))
+
+    for number in sorted(steps):
+        role, block = steps[number]
+        # What the page for parties shows of the hospital, the insurer types as well.
+        for party in ("hospital", "insurer") if role == "party" else ("",):
+            for line in block.splitlines():
+                name, *words = shlex.split(line)
+                assert name == "vertimrf", line
+                words = [word.replace("hospital", party) if party else word for word in words]
+                if "7QK2-M0XR-…" in words:
+                    fingerprint = json.loads(typed(["status", "server.run", "--json", "-"]))["plan"]
+                    words[words.index("7QK2-M0XR-…")] = fingerprint
+                typed(words)
+    assert json.loads(typed(["status", "server.run", "--json", "-"]))["done"]
+    assert Path("report.html").stat().st_size > 10_000
+    smokers = pandas.read_csv("smokers.csv")
+    assert (len(smokers), set(smokers)) == (500, {"age", "smoker", "claims"})
+    for code in re.findall(r"```python\n(.*?)```", pages["result"], re.DOTALL):
+        exec(compile(code, "tutorial-result.md", "exec"), {})

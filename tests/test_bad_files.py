@@ -299,6 +299,15 @@ def test_a_model_whose_factors_do_not_fit_is_refused_when_it_is_read(model, tmp_
         Model.load(changed_model(model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=logs)))
 
 
+@pytest.mark.parametrize("field", ["total", "loss"])
+def test_a_model_of_a_number_beyond_all_decimals_is_refused(model, tmp_path, field):
+    def change(header, arrays):
+        header["field"][field] = 10**400
+
+    with pytest.raises(VertiMRFError, match="larger than any number"):
+        Model.load(changed_model(model, tmp_path / "bad.model", change))
+
+
 def test_a_model_without_any_probability_says_so(model, tmp_path):
     nothing = changed_model(model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=np.full((2, 3), -np.inf)))
     with pytest.raises(ModelError):

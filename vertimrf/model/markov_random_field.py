@@ -210,7 +210,10 @@ class MarkovRandomField:
         tree = checked_tree(header["sizes"], header["cliques"], header["parents"])
         if tree.largest > MAX_CELLS or tree.cells > MOST_CELLS:
             raise ModelError(f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any has.")
-        total, loss = float(header["total"]), float(header["loss"])
+        try:
+            total, loss = float(header["total"]), float(header["loss"])
+        except OverflowError:
+            raise ModelError("The model's number of records, or its loss, is larger than any number.") from None
         if not (0 < total < MOST_RECORDS and math.isfinite(loss)):
             raise ModelError(f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers.")
         factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]

@@ -163,6 +163,9 @@ def fuzz(
                 for slot in slots:
                     slot.collect(counts)
         except KeyboardInterrupt:
+            # A second signal would lose what was found.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             counts.left = len(cases) - counts.count
             for slot in slots:
                 slot.end()

@@ -1,5 +1,7 @@
 """Typed errors: each message is one sentence that says what is wrong, where, and the remedy."""
 
+from __future__ import annotations
+
 __all__ = [
     "ExchangeError",
     "MessageError",
@@ -13,9 +15,24 @@ __all__ = [
     "VertiMRFError",
 ]
 
+# Of a longer sentence the middle is left out: it quotes what somebody else wrote.
+LONGEST, ENDING = 1000, 300
+
 
 class VertiMRFError(ValueError):
-    """Base of every error that bad input can cause; the command line turns it into one line and exit code 2."""
+    """Base of every error that bad input can cause; the command line turns it into one line and exit code 2.
+
+    What a sentence quotes may come from anybody: it stays one line, of characters that a terminal shows.
+    """
+
+    def __init__(self, sentence: object = "") -> None:
+        super().__init__(_plain(str(sentence)))
+
+
+def _plain(text: str) -> str:
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST - ENDING]} … {text[-ENDING:]}"
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class SchemaError(VertiMRFError):

@@ -9,7 +9,7 @@ from typing import Any
 from .errors import MessageError, VertiMRFError
 from .files import container, sealed
 from .files.atomic import MOST_JSON
-from .files.canonical import fingerprint, json_digest
+from .files.canonical import fingerprint, json_digest, json_of
 from .keys import Offer, PrivateKey, called, open_sealed
 from .party.secret import Secret
 from .plan.plan import Plan
@@ -48,10 +48,10 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
     if path.suffix == ".toml":
         return _schema(Schema.load(path))
     try:
-        return _content(json.loads(data), path)
+        return _content(json_of(data), path)
     except VertiMRFError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise MessageError(
             f"{path} is no file of this library: neither a plan, message, model, schema, report nor secret."
         ) from None

@@ -36,6 +36,8 @@ ANSWER_KIND = "party answer"
 OVERHEAD = 1 << 20
 MARGINAL_HEADER = 512
 RECORDS_OVER_EXPECTED = 100
+# Standard deviations that noise never reaches.
+NOISE_REACHES = 40.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +290,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
         marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma, units))
-    _check_marginals(marginals, plan.local[party], plan.schema.varying(plan.party_names[party]))
+    _check_marginals(marginals, plan.local[party], plan.schema.varying(plan.party_names[party]), plan.expected_records)
     bins = []
     number = itertools.count()
     groups = plan.schedule.of_party(party)
@@ -308,8 +310,10 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         packed = _array(arrays, f"agreement{i}", np.uint8, (packed_size(sketch.numbers, sketch.bits),))
         agreement.append(unpack_bits(packed, sketch.numbers, sketch.bits).reshape(1, -1))
     count = header["count"]
-    if (count is None) != (party != 0) or not (count is None or (isinstance(count, int) and abs(count) < 1 << 62)):
+    if (count is None) != (party != 0) or not (count is None or (type(count) is int and abs(count) < 1 << 62)):
         raise MessageError("the first party, and it alone, states a record count.")
+    if count is not None:
+        _check_counts("the record count", count, count, plan.expected_records, plan.count_sigma)
     expected = len(marginals) + sum(len(maps) for maps in bins) + len(sketches) + len(agreement)
     if len(arrays) != expected:
         raise MessageError(f"it holds {len(arrays)} arrays where the plan asks for {expected}.")
@@ -325,8 +329,8 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     )
 
 
-def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequence[int]) -> None:
-    """More or sharper measurements than the ledger has would void the claim: refuse them."""
+def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequence[int], expected: int) -> None:
+    """More or sharper measurements than the ledger has would void the claim: refuse them. And counts that none can be."""
     one_way, larger = marginals[: len(own)], marginals[len(own) :]
     if [m.attributes for m in one_way] != [(a,) for a in own] or any(len(m.attributes) < 2 for m in larger):
         raise MessageError("its marginals are not those that the plan asks for: one-way marginals first, then larger ones.")
@@ -334,6 +338,14 @@ def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequ
     stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in larger]
     if not all(stated) or sum(m.units for m in larger) > local.units:
         raise MessageError("its marginals are not those of the plan's ledger.")
+    for i, m in enumerate(marginals):
+        _check_counts(f"marginal {i}", float(m.counts.min()), float(m.counts.max()), m.units * expected, m.sigma)
+
+
+def _check_counts(what: str, least: float, most: float, expected: float, sigma: float) -> None:
+    """No count is so far below nothing, or above what a plan expects, that its noise could not be why."""
+    if least < -NOISE_REACHES * sigma or most > RECORDS_OVER_EXPECTED * expected + NOISE_REACHES * sigma:
+        raise MessageError(f"{what} has counts from {least:.6g} to {most:.6g}, which no table that fits the plan has.")
 
 
 def _standing(plan: Plan, private: bool) -> Standing:

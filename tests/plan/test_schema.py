@@ -109,11 +109,12 @@ def test_saving_round_trips(tmp_path: Path, suffix: str) -> None:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+WHOLE = st.integers(1 - 2**63, 2**63 - 1)
 finite = st.floats(allow_nan=False, allow_infinity=False)
-parties = texts.filter(lambda name: not {"/", "\\"} & set(name) and name not in (".", ".."))
+parties = texts.filter(lambda name: not {"/", "\\", "\0"} & set(name) and name not in (".", ".."))
 domains = st.one_of(
     st.builds(lambda v, m: {"values": v, "missing": m}, st.lists(texts, min_size=1, unique=True), st.booleans()),
-    st.builds(lambda v, o: {"values": v, "other": o}, st.lists(st.integers(), min_size=1, unique=True), st.integers()),
+    st.builds(lambda v, o: {"values": v, "other": o}, st.lists(WHOLE, min_size=1, unique=True), WHOLE),
     st.builds(lambda e: {"edges": sorted(e)}, st.lists(finite, min_size=2, max_size=9, unique=True)),
     st.builds(lambda c: {"codes": c}, st.integers(1, MAX_SIZE)),
 )

@@ -13,8 +13,17 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy import optimize, stats
 
 from vertimrf.errors import PrivacyError
+from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import _fading_sums, by_pld, by_renyi, calibrate, cumulative, delta, epsilon
-from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent, event_from_json, event_to_json
+from vertimrf.privacy.events import (
+    CountSketchEvent,
+    GaussianEvent,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+    event_from_json,
+    event_to_json,
+)
 
 DELTA = 1 / 21_574
 ONE_OF_EACH = [
@@ -406,6 +415,85 @@ def test_epsilon_is_never_below_the_gaussian_mechanisms_own() -> None:
             found = epsilon([GaussianEvent(sigma, count=count)], at).epsilon
             # Whole-number noise differs from real noise of the same sigma by about 1 / (12 sigma^2); the grid adds to that.
             assert exact * (1 - 0.1 / sigma**2 - 1e-6) <= found <= exact * 1.01 + 1e-6
+
+
+# Wide events, and narrow ones beside them that do not set the grid: one, many small ones, many repetitions, every kind.
+MIXTURES = [
+    ([GaussianEvent(3.0)], [GaussianEvent(1e4)]),
+    ([GaussianEvent(50.0, count=40)], [GaussianEvent(5e6, count=500)]),
+    ([GaussianEvent(40.0, count=4)], [GaussianEvent(3e5, count=1 + i) for i in range(5)]),
+    ([SketchEvent(800, 6, 16, 2000)], [GaussianEvent(1e5)]),
+    ([GeometricEvent(8.0, 2, 2), GaussianEvent(9.0)], [SketchEvent(10**9, 2, 40, 10), GeometricEvent(1e5, 2)]),
+    ([GRREvent(0.5, (2, 5))], [GRREvent(1e-4, (3, 7)), GaussianEvent(1e6, count=100)]),
+    ([CountSketchEvent(3, 100.0, 64, 20)], [CountSketchEvent(3, 1e5, 32_768, 1), GaussianEvent(1e6)]),
+]  # fmt: skip
+
+
+def finest_step(events):
+    """As if every event had to be resolved."""
+    return min(event.spread for event in events) / accountant.STEPS_PER_SPREAD
+
+
+@pytest.mark.parametrize(("wide", "narrow"), MIXTURES)
+def test_narrow_events_on_a_coarse_grid_are_never_understated(wide, narrow, monkeypatch):
+    events = wide + narrow
+    step = accountant._step(events)
+    assert step > 3 * finest_step(events)
+    coarse = by_pld(events, 1e-6)[-1]
+    # More than without them, and than on a grid that resolves all of them (but for rounding of its longer sums); by little.
+    with monkeypatch.context() as patched:
+        patched.setattr(accountant, "_step", lambda _: step)
+        alone = by_pld(wide, 1e-6)[-1]
+    with monkeypatch.context() as patched:
+        patched.setattr(accountant, "SLACK", 0.0)
+        assert accountant._step(events) < step / 2
+        fine = by_pld(events, 1e-6)[-1]
+    assert alone * (1 - 1e-9) <= coarse <= alone * (1 + 1e-3) + step
+    assert fine * (1 - 1e-5) <= coarse <= fine * (1 + 1e-3) + step
+    assert coarse <= by_renyi(events, 1e-6)[-1] * (1 + 1e-3) + step
+
+
+def test_narrow_events_beside_a_wide_one_are_never_below_the_closed_form():
+    wide, narrow = GaussianEvent(6e5, 100_000, 5), GaussianEvent(2e9, 100_000, 7)
+    mu = math.sqrt(2 * (wide.rho + narrow.rho))
+    assert accountant._step([wide, narrow]) > 3 * finest_step([wide, narrow])
+    for at in (1e-3, 1e-6, 1e-9):
+        ours = by_pld([wide, narrow], at)[-1]
+        assert at * (1 - 2e-2) <= gaussian_delta(ours, mu) <= at * (1 + 1e-6)
+
+
+def test_narrow_events_are_never_below_dp_accountings_lower_bound():
+    """Losses of both are whole multiples of its step: what it calls optimistic is exact, but for the tails."""
+
+    def lower(scale, count):
+        return privacy_loss_distribution.from_discrete_laplace_mechanism(
+            1 / scale, 2, pessimistic_estimate=False, value_discretization_interval=1e-4
+        ).self_compose(count)
+
+    wide, narrow = GeometricEvent(8.0, 2, 12), GeometricEvent(20_000.0, 2, 3)
+    below = lower(8.0, 12).compose(lower(20_000.0, 3)).get_epsilon_for_delta(1e-6)
+    ours = by_pld([wide, narrow], 1e-6)[-1]
+    assert accountant._step([wide, narrow]) > 3 * finest_step([wide, narrow])
+    assert below * (1 - 1e-9) <= ours <= below * (1 + 2e-3)
+
+
+def test_many_narrow_events_together_set_the_grid():
+    """Each alone adds next to nothing when it is rounded, all of them would."""
+    wide, narrow = GaussianEvent(2e3), GaussianEvent(4e6)
+    assert accountant._step([wide, narrow]) == pytest.approx(accountant._step([wide]), rel=0.1)
+    many = [wide, *[narrow] * 1000]
+    total, step = math.sqrt(2 * sum(event.rho for event in many)), accountant._step(many)
+    assert finest_step(many) < step < accountant._step([wide]) / 5
+    added = sum(event.count * step * min(event.spread, step / 4) for event in many)
+    assert 0.9 * accountant.SLACK < added / total**2 <= accountant.SLACK
+
+
+def test_what_reveals_nothing_costs_nothing():
+    """Every level beyond the floor underflows: no loss is left at all, and no grid follows from it."""
+    nothing = SketchEvent(1000, 1000, 1001, 10, gamma=1e6)
+    assert nothing.spread == 0
+    assert epsilon([nothing], 1e-6).epsilon == 0
+    assert epsilon([nothing, GaussianEvent(3.0)], 1e-6).epsilon == pytest.approx(epsilon([GaussianEvent(3.0)], 1e-6).epsilon)
 
 
 @pytest.mark.parametrize(("count", "step"), [(0, 1.0), (1, 0.5), (7, 200.0), (5000, 0.1), (100_000, 1e-3)])

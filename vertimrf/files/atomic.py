@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import VertiMRFError
+from .canonical import json_of
 
 __all__ = ["MOST_JSON", "MOST_KEY", "parse_json", "read_bytes", "read_json", "replacing", "sync", "write_bytes", "write_text"]
 
@@ -111,6 +111,6 @@ def parse_json(data: bytes, where: str, what: str, error: type[VertiMRFError]) -
         VertiMRFError: of the kind given: it is not JSON.
     """
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return json_of(data)
+    except ValueError:
         raise error(f"{where} is not a {what}: it is not valid JSON.") from None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import MessageError
 
-__all__ = ["canonical", "fingerprint", "json_digest", "same_fingerprint"]
+__all__ = ["canonical", "check_depth", "fingerprint", "json_digest", "json_of", "same_fingerprint"]
 
 # Crockford's base 32: no I, L, O or U, so that nothing read aloud or retyped is taken for something else.
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -16,6 +17,41 @@ GROUP, GROUPS = 4, 7
 BITS = 5 * GROUP * GROUPS
 # How people write what the alphabet lacks, and what stands between groups.
 READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": "", "\u2010": "", "\u2011": "", "\u2013": ""})
+
+# Objects and lists within each other: files of this library have a tenth of it.
+MOST_DEPTH = 64
+
+
+def json_of(text: bytes | str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """What JSON text from anybody says; ``pairs`` makes something else than a ``dict`` of an object.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, holds half a character, or nests too deeply.
+    """
+    text = text.decode() if isinstance(text, bytes) else text
+    try:
+        content = json.loads(text, object_pairs_hook=pairs)
+    except RecursionError:
+        raise ValueError("it nests too deeply") from None
+    if "\\u" in text:
+        # Halves of characters, which JSON can escape, and no file or terminal takes.
+        json.dumps(check_depth(content), ensure_ascii=False).encode()
+    return check_depth(content)
+
+
+def check_depth(content: Any) -> Any:
+    """Content as it is, if its objects and lists do not nest too deeply.
+
+    Raises:
+        ValueError: they do.
+    """
+    level = [content]
+    for _ in range(MOST_DEPTH):
+        inside = (at.values() if isinstance(at, dict) else at for at in level if isinstance(at, dict | list))
+        level = [value for values in inside for value in values if isinstance(value, dict | list)]
+        if not level:
+            return content
+    raise ValueError("it nests too deeply")
 
 
 def canonical(content: Any) -> bytes:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..errors import MessageError
 from .atomic import read_bytes, write_bytes
+from .canonical import json_of
 
 __all__ = ["pack", "peek", "read", "unpack", "write"]
 
@@ -72,7 +73,7 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
     if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
         raise MessageError(f"{where} is truncated or altered (its checksum does not match); have it sent again.")
     try:
-        description = json.loads(data[PREFIX.size : PREFIX.size + length])
+        description = json_of(data[PREFIX.size : PREFIX.size + length])
         kind, header = str(description["kind"]), description["header"]
         arrays: dict[str, npt.NDArray[Any]] = {}
         offset = PREFIX.size + length
@@ -88,7 +89,7 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
             offset = end
         if offset != len(data) - DIGEST or not isinstance(header, dict):
             raise ValueError("its length does not match its header")
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise MessageError(f"{where} is malformed ({error}).") from None
     return kind, header, arrays
 

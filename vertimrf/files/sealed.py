@@ -18,6 +18,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from ..errors import MessageError
+from .canonical import json_of
 
 __all__ = ["MAGIC", "most_bytes", "open_chunks", "pack_head", "peek", "seal_chunks"]
 
@@ -69,8 +70,8 @@ def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
         raise MessageError(f"{where} is truncated or altered: its header does not fit; have it sent again.")
     beginning = bytes(data[: PREFIX.size + length])
     try:
-        header = json.loads(beginning[PREFIX.size :])
-    except (ValueError, RecursionError):
+        header = json_of(beginning[PREFIX.size :])
+    except ValueError:
         header = None
     if not isinstance(header, dict):
         raise MessageError(f"{where} is altered: its header cannot be read; have it sent again.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from ..errors import ModelError
 from ..kernels import eliminate as kernels
 
-__all__ = ["JunctionTree", "junction_tree"]
+__all__ = ["JunctionTree", "checked_tree", "junction_tree"]
 
 Edge = tuple[int, int]
 
@@ -81,6 +82,32 @@ class JunctionTree:
             for a in clique:
                 holding[a] |= 1 << c
         return holding
+
+
+def checked_tree(sizes: Sequence[int], cliques: Sequence[Sequence[int]], parents: Sequence[int]) -> JunctionTree:
+    """A junction tree out of a file, which may say anything.
+
+    Raises:
+        ModelError: it is none: cliques out of order, parents after their children, an attribute in no clique, or in cliques that
+            are not joined.
+    """
+    if not all(_whole(size) and size >= 1 for size in sizes) or not sizes:
+        raise ModelError("The sizes of a model's attributes are whole numbers, 1 or more.")
+    if len(cliques) != len(parents) or not all(_whole(p) and -1 <= p < c for c, p in enumerate(parents)):
+        raise ModelError("Every clique of a model has a parent before it, or none.")
+    tops = collections.Counter[int]()
+    for clique, parent in zip(cliques, parents, strict=True):
+        in_order = all(_whole(a) for a in clique) and all(a < b for a, b in itertools.pairwise(clique))
+        if not clique or not in_order or clique[0] < 0 or clique[-1] >= len(sizes):
+            raise ModelError(f"A model's clique is different attributes in order among 0 .. {len(sizes) - 1}.")
+        tops.update(set(clique) - set(() if parent < 0 else cliques[parent]))
+    if len(tops) < len(sizes) or max(tops.values()) > 1:
+        raise ModelError("A model's cliques are no junction tree: every attribute is in one, or in several that are joined.")
+    return JunctionTree(tuple(sizes), tuple(map(tuple, cliques)), tuple(parents))
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def junction_tree(sizes: Sequence[int], edges: Iterable[Edge]) -> JunctionTree:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError, NoMassError
-from .junction_tree import JunctionTree
+from .junction_tree import JunctionTree, checked_tree
 from .measurement import BinMap, bin_table
 from .pair_marginals import Merged, merge_maps, pair_marginals, summed
 from .propagation import Propagation
@@ -24,6 +24,8 @@ __all__ = ["Factor", "MarkovRandomField", "Summary"]
 Array = npt.NDArray[np.float64]
 # Half a gibibyte per table.
 MAX_CELLS = 1 << 26
+# Bounds of what a file may say, beyond any model that is made: cells of all cliques, records, and logs of cells.
+MOST_CELLS, MOST_RECORDS, MOST_LOG = 1 << 29, 1e15, 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +178,11 @@ class MarkovRandomField:
                 factors.add(f.attributes, f.logs)
             Dual(factors, [], 1.0).calibrate_at_factors()
             engine = factors.engine
-        return tuple(engine.belief(c) for c in range(len(self.tree.cliques)))
+        beliefs = tuple(engine.belief(c) for c in range(len(self.tree.cliques)))
+        # NaN where all mass was ruled out, and where logs leave the range of double precision.
+        if not all(0 < belief.sum() < math.inf for belief in beliefs):
+            raise ModelError("The model's factors leave no probability to anything; make it again.")
+        return beliefs
 
     def summarize(self) -> Summary:
         """Cells, treewidth, bytes and time of a fit."""
@@ -201,11 +207,24 @@ class MarkovRandomField:
         Raises:
             ModelError, KeyError, TypeError, ValueError: these are no parts of one.
         """
-        tree = JunctionTree(
-            tuple(header["sizes"]), tuple(tuple(c) for c in header["cliques"]), tuple(header["parents"])
-        )
+        tree = checked_tree(header["sizes"], header["cliques"], header["parents"])
+        if tree.largest > MAX_CELLS or tree.cells > MOST_CELLS:
+            raise ModelError(f"The model has {tree.cells:,} cells, up to {tree.largest:,} in a clique: more than any has.")
+        try:
+            total, loss = float(header["total"]), float(header["loss"])
+        except OverflowError:
+            raise ModelError("The model's number of records, or its loss, is larger than any number.") from None
+        if not (0 < total < MOST_RECORDS and math.isfinite(loss)):
+            raise ModelError(f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers.")
         factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
-        return cls(tree, header["total"], factors, header["loss"])
+        for f in factors:
+            shape = tuple(tree.sizes[a] for a in f.attributes)
+            in_order = list(f.attributes) == sorted(set(f.attributes))
+            fits = bool(f.attributes) and in_order and tree.covering(f.attributes) >= 0
+            fits = fits and f.logs.shape == shape and f.logs.dtype == np.float64 and bool((f.logs < MOST_LOG).all())
+            if not fits:
+                raise ModelError("A factor of the model does not fit its cliques, or holds what is no logarithm.")
+        return cls(tree, total, factors, loss)
 
     def restricted(self, codes: Mapping[int, npt.ArrayLike]) -> MarkovRandomField:
         """The model given that some attributes take some of their values, exactly; those values are all that is left of them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import SchemaError, TableError
+from ..errors import PlanError, SchemaError, TableError
 from ..plan.attribute import Attribute
+from ..plan.forecast import least_memory
 from ..plan.plan import Plan
 from ..tables.arrow import COMMAS, CsvFormat, Source, open_pieces
 from ..tables.ids import Absent, check_distinct, digested, format_ids, id_shapes, most_shapes
@@ -20,7 +22,7 @@ from ..tables.impossible import Broken, count_broken, impossible_records
 from ..tables.table import Columns, Uncoded, check_columns, coded, column_encoder, column_numbers, without_person
 from .persons import beyond
 
-__all__ = ["Check", "check_space", "check_table"]
+__all__ = ["Check", "check_memory", "check_space", "check_table"]
 
 # More or fewer records than the plan expects, by this factor, cost accuracy: it chose noise and keys for as many.
 FEW_OR_MANY = 2.0
@@ -212,6 +214,22 @@ class _Cells:
             share = 100 * self._other / self._records
             return [f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."]
         return []
+
+
+def check_memory(plan: Plan, party: int) -> None:
+    """Refuse a plan, whoever sent it, that asks a party for tables which this machine's memory does not hold.
+
+    Raises:
+        PlanError: it does.
+    """
+    if not hasattr(os, "sysconf"):
+        return
+    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if (needed := least_memory(plan, party)) > held:
+        raise PlanError(
+            f"The plan asks {plan.party_names[party]} for tables of {needed / 1e9:,.1f} GB, and this machine has "
+            f"{held / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
+        )
 
 
 def check_space(folder: Path, needed: float) -> str | None:

@@ -28,6 +28,7 @@ from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePl
 from ..tables.arrow import COMMAS, CsvFormat, Source
 from ..tables.impossible import impossible_records
 from ..tables.table import Table, encode_table
+from .check import check_memory
 from .local_model import release_local_model
 from .records import Composite, InMemory, Records
 from .releases import Release, Releases, table_digest
@@ -50,7 +51,7 @@ class Party:
         options: threads and progress.
 
     Raises:
-        PlanError: the plan has no party of that name.
+        PlanError: the plan has no party of that name, or asks it for tables that this machine's memory does not hold.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Party:
             raise PlanError(f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}.")
         self._plan = plan
         self._index = plan.party_names.index(name)
+        check_memory(plan, self._index)
         self._attributes = plan.schema.party_attributes(name)
         self._varying = plan.schema.varying(name)
         self._secret = secret

@@ -189,7 +189,7 @@ class Releases:
             )
         except OSError as error:
             raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {remedy()}") from None
-        except (MessageError, KeyError, TypeError, ValueError):
+        except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact = False
         if not intact or found is None or found.name != name:
             raise PrivacyError(

@@ -12,13 +12,15 @@ from zoneinfo import ZoneInfo
 from ..errors import SchemaError
 from .calendar import CALENDARS, UNITS, Calendar, calendar_of, to_number, to_text, unit_edges
 
-__all__ = ["MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value"]
+__all__ = ["MAX_SIZE", "MISSING_TEXT", "PRIVATE", "Attribute", "Value", "is_text"]
 
 Value = str | int | float | bool
 # Codes are uint16, and one value stays free for "no code".
 MAX_SIZE = 65_535
 # Cells of text columns that say "no value", unless an attribute lists them as values.
 MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+# Steps of a resolution, counted from 0, that a decimal tells apart.
+MOST_STEPS = 2.0**53
 ATTRIBUTE_KEYS = (
     "name", "values", "ordered", "other", "codes", "edges", "bounds", "bins", "integral", "resolution", "calendar", "timezone",
     "clamp", "missing",
@@ -70,6 +72,8 @@ class Attribute:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError(f"An attribute's name is {self.name!r}; give every attribute a non-empty text name.")
+        if not is_text(self.name):
+            raise SchemaError(f"An attribute's name is {self.name!r}, which is no text; correct it.")
         where = f"Attribute {self.name!r}"
         for flag in FLAGS:
             if not isinstance(getattr(self, flag), bool):
@@ -103,6 +107,12 @@ class Attribute:
         if not values:
             raise SchemaError(f"{where} has no values; list at least one.")
         kinds = {type(value) for value in values} | ({type(self.other)} if self.other is not None else set())
+        if len(values) > MAX_SIZE:
+            raise SchemaError(f"{where} has {len(values):,} values; at most {MAX_SIZE:,} are possible, use 'other'.")
+        if any(isinstance(value, int) and abs(value) >= 1 << 63 for value in (*values, self.other)):
+            raise SchemaError(f"{where}: whole numbers among the values must have 64 bits or fewer; write larger ones as text.")
+        if not all(is_text(value) for value in (*values, self.other) if isinstance(value, str)):
+            raise SchemaError(f"{where}: a value is no text; correct it.")
         if kinds == {int, float}:
             values, kinds = tuple(map(float, values)), {float}
         numbers = kinds == {float}
@@ -135,7 +145,7 @@ class Attribute:
     def _check_edges(self, where: str) -> None:
         try:
             edges = tuple(float(edge) for edge in self.edges)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise SchemaError(f"{where}: edges must be numbers.") from None
         object.__setattr__(self, "edges", edges)
         if len(edges) < 2:
@@ -143,6 +153,15 @@ class Attribute:
         if not all(map(math.isfinite, edges)):
             raise SchemaError(
                 f"{where}: edges must be finite; give public bounds, and clamp = true if values may exceed them."
+            )
+        if self.calendar is not None:
+            try:
+                _ = [to_text(self.calendar, edge, self.timezone) for edge in (min(edges), max(edges))]
+            except (OverflowError, ValueError, OSError):
+                raise SchemaError(f"{where}: edges must lie in the years 1 to 9999.") from None
+        if self.step and max(map(abs, edges)) / self.step >= MOST_STEPS:
+            raise SchemaError(
+                f"{where}: edges lie more than {MOST_STEPS:g} steps of {self.step:g} from 0; use a coarser resolution."
             )
         for i, (low, high) in enumerate(itertools.pairwise(edges)):
             if low >= high:
@@ -317,6 +336,11 @@ class Attribute:
         return cls(kind=kinds[found[0]], **parts)  # type: ignore[arg-type]
 
 
+def is_text(value: str) -> bool:
+    """Whether files can hold it: no halves of characters, which JSON can escape."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:
     """Edges of equally wide bins between two bounds."""
     if not isinstance(bounds, Sequence) or len(bounds) != 2 or not all(isinstance(b, int | float) for b in bounds):
@@ -325,7 +349,10 @@ def equal_edges(name: str, bounds: Any, bins: Any) -> tuple[float, ...]:
         )
     if type(bins) is not int or not 1 <= bins <= MAX_SIZE:
         raise SchemaError(f"Attribute {name!r}: bins is {bins!r}; write how many equally wide bins, as in bins = 20.")
-    low, high = bounds
+    try:
+        low, high = map(float, bounds)
+    except OverflowError:
+        raise SchemaError(f"Attribute {name!r}: a bound is too large for a number; give other bounds.") from None
     return (*(low + (high - low) * i / bins for i in range(bins)), high)
 
 
@@ -337,7 +364,7 @@ def calendar_edges(name: str, calendar: Calendar, bounds: Any, bins: Any, timezo
     if bins in UNITS:
         try:
             return unit_edges(calendar, low, high, bins, MAX_SIZE, timezone)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise SchemaError(f"Attribute {name!r}: bins is {bins!r}, but {error}.") from None
     if isinstance(bins, str):
         raise SchemaError(f"Attribute {name!r}: bins is {bins!r}; write a number, or one of {', '.join(UNITS)}.")
@@ -356,6 +383,9 @@ def _instants(name: str, calendar: Calendar, values: Iterable[Any], timezone: st
     if timezone is not None:
         _check_zone(name, timezone)
     try:
-        return tuple(float(v) if type(v) in (int, float) else to_number(calendar, v, timezone) for v in values)
+        numbers = tuple(float(v) if type(v) in (int, float) else to_number(calendar, v, timezone) for v in values)
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("one is no finite number")
+        return numbers
     except (ValueError, TypeError, AttributeError, OSError, OverflowError) as error:
         raise SchemaError(f"Attribute {name!r}: edges and bounds must be of the calendar {calendar!r} ({error}).") from None

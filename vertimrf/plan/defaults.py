@@ -10,6 +10,9 @@ __all__ = [
     "INNER",
     "MESSAGE_BYTES",
     "MOST_DELTA",
+    "MOST_MESSAGE",
+    "MOST_RECORDS",
+    "MOST_TAU",
     "OUTER",
     "PAIRS_BYTES",
     "POPULATIONS",
@@ -35,6 +38,11 @@ DOMAIN_DELTA = 1e-13
 DOMAIN_SHARE = 0.05
 # Beyond it a delta is refused: publishing one record in a hundred outright would meet it, at epsilon 0.
 MOST_DELTA = 0.01
+# Bounds that no plan is made beyond, whoever sends it: cells of a clique, half a gibibyte of them; records; and bytes of the
+# sketches in a party's message.
+MOST_TAU = 1 << 26
+MOST_RECORDS = 10**12
+MOST_MESSAGE = 1 << 32
 # Whom a synthetic table is of, where parties hold different people: those that all hold, or everybody that any holds.
 INNER, OUTER = "inner", "outer"
 POPULATIONS = (INNER, OUTER)

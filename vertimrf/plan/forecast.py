@@ -12,7 +12,7 @@ import numpy as np
 from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .plan import LocalPlan, Plan
 
-__all__ = ["Forecast", "WholeForecast", "forecast", "measured_cells", "model_cells"]
+__all__ = ["Forecast", "WholeForecast", "forecast", "least_memory", "measured_cells", "model_cells"]
 
 # Core seconds, measured on whole runs of Adult, the demo and generated tables of 110 and 300 attributes (two cores of a busy
 # server). Start-up: the interpreter, libraries, and kernels from the cache.
@@ -113,8 +113,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     parties, local_model = [], 0.0
     packed = [float(plan.message_size(party)) for party in range(len(plan.local))]
     held = [_numbers(plan, party) for party in range(len(plan.local))]
-    # Counters have 32 bits until they are cut to codes.
-    wide = 5 if isinstance(plan.sketch, CountSketchPlan) else 1
+    wide = _wide(plan)
     for party, (name, local) in enumerate(zip(plan.party_names, plan.local, strict=True)):
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(name)]
         measured = measured_cells(sizes, local, records)
@@ -142,6 +141,18 @@ def forecast(plan: Plan) -> WholeForecast | None:
     together = sum(party.work for party in parties) - START * (len(parties) - 1) + working
     most = max([memory + records * (2 * d + 32), *(party.memory for party in parties)])
     return WholeForecast(tuple(parties), Forecast(START + working, memory), Forecast(together, most), cells)
+
+
+def least_memory(plan: Plan, party: int) -> float:
+    """Bytes that a party's tables alone take under a plan, however few its records are."""
+    widest = sorted(plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party]))[-2:]
+    pairs = 8.0 * math.prod(widest) if plan.local[party].score_sigma else 0.0
+    return max(_wide(plan) * _numbers(plan, party), pairs)
+
+
+def _wide(plan: Plan) -> int:
+    """Bytes of a number while sketches are made: counters have 32 bits until they are cut to codes."""
+    return 5 if isinstance(plan.sketch, CountSketchPlan) else 1
 
 
 def _sketches(plan: Plan) -> tuple[list[float], float]:

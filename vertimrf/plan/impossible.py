@@ -21,6 +21,9 @@ __all__ = ["Combination", "Condition", "Impossible", "contradiction", "never"]
 
 # What says "no value" among values, unless the attribute has a value of that name; null of JSON, by itself, always does.
 MISSING = "missing"
+# Choices that are looked at to find whether combinations leave anything possible: a second, or so. There are combinations for
+# which nobody knows how to find that soon (they can say whatever a Boolean formula says).
+MOST_CHOICES = 4_000_000
 LOWEST, HIGHEST = ("from", "above"), ("below", "to")
 
 # Positions of attributes, increasing, each with the codes that it may not have together with the others'.
@@ -265,33 +268,49 @@ def _number(attribute: Attribute, limit: Value) -> float:
 def contradiction(
     combinations: Sequence[Combination], sizes: Sequence[int], given: Mapping[int, Iterable[int]] | None = None
 ) -> tuple[int, ...]:
-    """Which combinations together leave nothing possible: as few as will do, by their place; none if something is left.
+    """Which combinations together leave nothing possible: few, by their place; none if something is left.
 
     Args:
         combinations: codes that are ruled out together.
         sizes: number of codes of every attribute.
         given: by position, the codes that are asked for; any without it.
+
+    Raises:
+        SchemaError: nobody can tell soon.
     """
     asked = {} if given is None else given
-    if _Logic(combinations, sizes).possible(asked):
+    if (logic := _Logic(combinations, sizes)).possible(asked):
         return ()
     kept = list(range(len(combinations)))
     for one in range(len(combinations)):
         fewer = [i for i in kept if i != one]
-        if not _Logic([combinations[i] for i in fewer], sizes).possible(asked):
-            kept = fewer
+        try:
+            logic = _Logic([combinations[i] for i in fewer], sizes, logic.choices)
+            if not logic.possible(asked):
+                kept = fewer
+        except _TooTangledError:
+            break
     return tuple(kept)
 
 
 def never(combinations: Sequence[Combination], sizes: Sequence[int]) -> list[tuple[int, tuple[int, ...]]]:
-    """Attributes with the codes that no record can have, whatever its others are; attributes without any are left out."""
+    """Attributes with the codes that no record can have, whatever its others are; attributes without any, or for which nobody
+    can tell soon, are left out.
+    """
     logic = _Logic(combinations, sizes)
     out = []
     for place in sorted(logic.taking):
-        found = tuple(code for code in range(sizes[place]) if not logic.possible({place: [code]}))
+        try:
+            found = tuple(code for code in range(sizes[place]) if not logic.possible({place: [code]}))
+        except _TooTangledError:
+            break
         if found:
             out.append((place, found))
     return out
+
+
+class _TooTangledError(SchemaError):
+    """Nobody can tell soon enough what combinations leave possible."""
 
 
 class _Logic:
@@ -300,10 +319,12 @@ class _Logic:
     Attributes:
         taking: by attribute, the combinations that it takes part in.
         among: by attribute and code, those whose codes it is among.
+        choices: how many were looked at.
     """
 
-    def __init__(self, combinations: Sequence[Combination], sizes: Sequence[int]) -> None:
+    def __init__(self, combinations: Sequence[Combination], sizes: Sequence[int], choices: int = 0) -> None:
         self._sayable = all(combinations)
+        self.choices = choices + len(combinations)
         self.taking: dict[int, int] = defaultdict(int)
         self.among: dict[int, list[int]] = {}
         for i, combination in enumerate(combinations):
@@ -338,6 +359,12 @@ class _Logic:
         if not alive:
             return True
         best: tuple[int, set[int]] | None = None
+        self.choices += sum(len(inside[place]) for place in unset)
+        if self.choices > MOST_CHOICES:
+            raise _TooTangledError(
+                "The impossible combinations are too entangled to tell whether they leave any record possible; state fewer of "
+                "them, or each of fewer attributes."
+            )
         for place in unset:
             others = 0
             for other in unset - {place}:

@@ -182,4 +182,4 @@ def _without(data: Any, wanted: Mapping[str, PrivateDomain], of_whom: str, later
             later.append(combination)
         else:
             kept.append(written)
-    return {**data, "impossible": kept}
+    return {**data, "impossible": kept} if kept else {key: value for key, value in data.items() if key != "impossible"}

@@ -22,7 +22,17 @@ from ..privacy.events import MOST_PERSON_RECORDS, Event, GaussianEvent, Geometri
 from ..privacy.ledger import Ledger, LedgerEntry, spent_beforehand
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
-from .defaults import HELD_BY, INNER, MESSAGE_BYTES, MOST_DELTA, OUTER, POPULATIONS
+from .defaults import (
+    HELD_BY,
+    INNER,
+    MESSAGE_BYTES,
+    MOST_DELTA,
+    MOST_MESSAGE,
+    MOST_RECORDS,
+    MOST_TAU,
+    OUTER,
+    POPULATIONS,
+)
 from .schedule import Group, Schedule
 from .schema import MOST_NAMED, Schema
 from .workload import Workload
@@ -37,6 +47,8 @@ SCORE_GRID = 16
 SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 # Below this noise a unit's would no longer add up as a Gaussian's does (see LocalPlan).
 LEAST_UNIT_SIGMA = 4.0
+# Noise beyond it is for no table, and the exact sampler takes for ever.
+MOST_SIGMA = 1e13
 # Targets that can be planned for.
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
 # From here on people are told that an epsilon is hardly any protection.
@@ -91,11 +103,13 @@ class LocalPlan:
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
         whole = (self.units, self.largest_clique)
-        if not all(math.isfinite(scale) and scale >= 0 for scale in scales) or (
+        if not all(0 <= scale <= MOST_SIGMA for scale in scales) or (
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
-            raise PlanError(f"A local model's noise must be finite and above 0, not {scales}.")
-        if not all(isinstance(number, int) for number in whole) or self.units < 0 or self.largest_clique < 1:
+            raise PlanError(f"A local model's noise must be finite and above 0, and at most {MOST_SIGMA:g}, not {scales}.")
+        if not isinstance(self.free, bool):
+            raise PlanError(f"Whether a local model is free is true or false, not {self.free!r}.")
+        if not all(type(number) is int for number in whole) or self.units < 0 or self.largest_clique < 1:
             raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
         if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:
             raise PlanError(f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}.")
@@ -153,10 +167,15 @@ class Plan:
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
         self._check_population()
-        if self.tau < 2 or self.expected_records < 1:
+        if not 2 <= self.tau <= MOST_TAU or not 1 <= self.expected_records <= MOST_RECORDS:
             raise PlanError(
-                f"A plan needs tau of at least 2 and at least 1 expected record, not {self.tau} and {self.expected_records}."
+                f"A plan needs tau of 2 to {MOST_TAU:,} and 1 to {MOST_RECORDS:,} expected records, not {self.tau} and "
+                f"{self.expected_records}."
             )
+        if not 0 < self.count_sigma <= MOST_SIGMA:
+            raise PlanError(f"A plan's record count needs noise above 0 and up to {MOST_SIGMA:g}, not {self.count_sigma}.")
+        if not self.message_bytes >= 1:
+            raise PlanError(f"A plan's budget for messages is a number of bytes, not {self.message_bytes}.")
         self._check_persons()
         if len(self.local) != len(self.schema.parties):
             raise PlanError(f"The plan has {len(self.local)} local models for {len(self.schema.parties)} parties.")
@@ -165,6 +184,10 @@ class Plan:
                 raise PlanError(
                     f"The plan gives party {name!r} one-way marginals with a noise of {local.one_way_sigma}; they have noise, "
                     "unless none of its attributes varies."
+                )
+            if local.largest_clique > self.tau:
+                raise PlanError(
+                    f"The plan gives party {name!r} cliques of {local.largest_clique:,} cells, more than tau = {self.tau:,}."
                 )
         for number, combination in enumerate(self.schema.combinations):
             cells = math.prod(self.schema.sizes[place] for place, _ in combination)
@@ -183,6 +206,12 @@ class Plan:
             sizes_asked = [sketch.sizes if isinstance(sketch, CountSketchPlan) else () for sketch in self.agreement]
             if sizes_asked != [(1,) * count for count in holders]:
                 raise PlanError("The plan's sketches of agreement do not fit the attributes that several parties hold.")
+        for party, name in enumerate(self.party_names):
+            if (asked := self.message_size(party)) > MOST_MESSAGE:
+                raise PlanError(
+                    f"The plan asks party {name!r} for {asked:,} bytes of sketches, more than any message has "
+                    f"({MOST_MESSAGE:,}); plan with fewer keys, wider bins or a smaller message."
+                )
         if self.public_keys is not None and (named := tuple(o.party for o in self.public_keys.parties)) != self.party_names:
             raise PlanError(f"The plan has keys for {', '.join(map(str, named))}; its parties are {', '.join(self.party_names)}.")
 
@@ -310,8 +339,9 @@ class Plan:
         """Refuse a plan whose events cost more than it says."""
         kept = self.sketch is None or self.sketch.keeps_claim(self.epsilon, self.delta)
         events, target, delta = self.accounted()
-        spent = composed_epsilon(events, delta).epsilon
-        if not kept or not spent <= target * (1 + 1e-6):
+        most = target * (1 + 1e-6)
+        spent = composed_epsilon(events, delta, enough=most).epsilon
+        if not kept or not spent <= most:
             raise PlanError(
                 f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"
                 + ("" if kept else ", or has fewer phantoms than it claims")

@@ -20,13 +20,18 @@ import tomli_w
 
 from ..errors import SchemaError
 from ..files.atomic import MOST_JSON, read_bytes, write_text
-from ..files.canonical import json_digest
+from ..files.canonical import check_depth, json_digest, json_of
 from ..privacy.ledger import LedgerEntry, distinct_releases
-from .attribute import Attribute
+from .attribute import Attribute, is_text
 from .impossible import Combination, Impossible, contradiction, never
 
 __all__ = ["Schema", "read_schema"]
 
+# Largest TOML file that is read, bytes: it takes a hundred times as long as JSON.
+MOST_TOML = 1 << 22
+# Parties and attributes, far beyond what can be modelled; and impossible combinations. What is checked of them takes longer by
+# their square.
+MOST_PARTIES, MOST_ATTRIBUTES, MOST_IMPOSSIBLE = 1000, 10_000, 10_000
 # Impossible combinations that a sentence names.
 MOST_NAMED = 5
 
@@ -57,14 +62,23 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.attributes:
             raise SchemaError("The schema has no attributes; name at least one column besides the id.")
+        for what, count, most in (
+            ("attributes", len(self.attributes), MOST_ATTRIBUTES),
+            ("parties", len(self.parties), MOST_PARTIES),
+            ("impossible combinations", len(self.impossible), MOST_IMPOSSIBLE),
+        ):
+            if count > most:
+                raise SchemaError(f"The schema has {count:,} {what}; at most {most:,} are possible.")
         if not isinstance(self.public, bool):
             raise SchemaError(f"The schema's 'public' is {self.public!r}; write true or false.")
-        place = {name: position for position, name in enumerate(self.names)}
+        place = self._places
         seen: dict[str, None] = {}
         names = set()
         for party, held in self.parties:
             if not isinstance(party, str) or not party:
                 raise SchemaError(f"A party's name is {party!r}; give every party a non-empty text name.")
+            if not is_text(party) or "\0" in party:
+                raise SchemaError(f"A party's name is {party!r}, which is no text; correct it.")
             if "/" in party or "\\" in party or party in (".", ".."):
                 raise SchemaError(f"A party's name is {party!r}; files are named after parties, so leave slashes out.")
             if party in names:
@@ -72,9 +86,9 @@ class Schema:
             names.add(party)
             if not held:
                 raise SchemaError(f"Party {party!r} has no attributes; give it some or leave it out.")
-            for i, name in enumerate(held):
-                if name in held[:i]:
-                    raise SchemaError(f"Attribute {name!r} is twice at party {party!r}; keep it at one place.")
+            if len(set(held)) < len(held):
+                twice = next(name for i, name in enumerate(held) if name in held[:i])
+                raise SchemaError(f"Attribute {twice!r} is twice at party {party!r}; keep it at one place.")
             if any(name not in place for name in held) or list(held) != sorted(held, key=place.__getitem__):
                 raise SchemaError(_DISORDER)
             seen |= dict.fromkeys(held)
@@ -157,6 +171,11 @@ class Schema:
         return tuple(attribute.name for attribute in self.attributes)
 
     @cached_property
+    def _places(self) -> dict[str, int]:
+        """Position by name."""
+        return {name: position for position, name in enumerate(self.names)}
+
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of codes of each attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)
@@ -180,7 +199,7 @@ class Schema:
         """
         for name, held in self.parties:
             if name == party:
-                return tuple(self.names.index(attribute) for attribute in held)
+                return tuple(self._places[attribute] for attribute in held)
         raise SchemaError(f"The schema has no party {party!r}; it has {', '.join(name for name, _ in self.parties)}.")
 
     def varying(self, party: str) -> tuple[int, ...]:
@@ -332,6 +351,8 @@ class Schema:
             if not isinstance(party, Mapping):
                 raise SchemaError(f"A party of the schema is {party!r}; write a [[party]] with a name and attributes.")
             name = party.get("name", "")
+            if not isinstance(name, str):
+                raise SchemaError(f"A party's name is {name!r}; give every party a non-empty text name.")
             if unknown := sorted(map(str, party.keys() - {"name", "attribute", "impossible"})):
                 raise SchemaError(
                     f"Party {name!r} has the unknown key {unknown[0]!r}; its keys are 'name', 'attribute' and 'impossible'."
@@ -397,15 +418,15 @@ def read_schema(path: Path) -> Any:
         SchemaError: the file is missing, or is not TOML or JSON; the message names it.
     """
     try:
-        text = read_bytes(path, "schema", SchemaError, MOST_JSON).decode("utf-8-sig")
+        text = read_bytes(path, "schema", SchemaError, MOST_JSON if path.suffix == ".json" else MOST_TOML).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
     try:
-        data = json.loads(text, object_pairs_hook=distinct) if path.suffix == ".json" else tomllib.loads(text)
-    except ValueError as error:
+        return json_of(text, distinct) if path.suffix == ".json" else check_depth(tomllib.loads(text))
+    except (ValueError, RecursionError) as error:
         language = "JSON" if path.suffix == ".json" else "TOML"
-        raise SchemaError(f"The schema file {path} is not valid {language} ({error}).") from None
-    return data
+        why = "it nests too deeply" if isinstance(error, RecursionError) else error
+        raise SchemaError(f"The schema file {path} is not valid {language} ({why}).") from None
 
 
 def _clash(one: Attribute, other: Attribute, party: str, elsewhere: str) -> str:

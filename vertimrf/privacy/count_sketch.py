@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
+from ..errors import PrivacyError
+
 __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "log_sum", "ratio_law"]
 
 Floats = npt.NDArray[np.float64]
@@ -43,6 +45,10 @@ BEYOND_BEST, SMALL_DELTA = 3.0, 1e-15
 # The grid that expectations over Gamma laws are taken on: from about 0 in steps of this part to so many times the largest shape.
 LEAST_SHAPE, GAMMA_STEP, GAMMA_REACH = 1e-3, 0.02, 6.0
 TINY = 1e-250
+# Numbers of a table that is worked on at once.
+MOST_AT_ONCE = 1 << 24
+# Points of the law of a mean over buckets.
+MOST_WINDOW = 1 << 25
 # Points that the other direction's are computed from.
 RENYI_POINTS = 2000
 
@@ -120,13 +126,20 @@ def _window(
     orders = np.geomspace(least_order, 1e4, 100) / math.sqrt(buckets * float((mass * index**2.0).sum()))
     ends = []
     for sign in (1.0, -1.0):
-        tilted = sign * orders[:, None] * index
-        top = tilted.max(axis=1, keepdims=True)
-        log_moment = buckets * (top[:, 0] + np.log((np.exp(tilted - top) * mass).sum(axis=1)))
+        log_moment = np.empty(len(orders))
+        # One order after the other: of much noise there are many values.
+        for i, order in enumerate(orders):
+            tilted = sign * order * index
+            top = tilted.max()
+            log_moment[i] = buckets * (top + np.log((np.exp(tilted - top) * mass).sum()))
         # With the record, one bucket's law is tilted by its ratio, which is at most 1 + the largest deviation.
         ends.append(float(((log_moment + math.log((1 + int(index.max()) * step) / rare)) / orders).min()))
+    if not all(map(math.isfinite, ends)):
+        raise PrivacyError("Count sketches of so little noise have no price in double precision: take more, or fewer records.")
     low = max(math.floor(-ends[1]), buckets * int(index.min()))
     high = min(math.ceil(ends[0]), buckets * int(index.max()))
+    if not 0 <= high - low < MOST_WINDOW:
+        raise PrivacyError("The ratios of these count sketches span too many values to price: take more noise, or fewer records.")
     return low, high
 
 
@@ -234,7 +247,10 @@ def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, r
     end = GAMMA_REACH * float(shapes.max()) + 100.0
     grid = np.append(0.0, np.geomspace(LEAST_SHAPE, end, math.ceil(math.log(end / LEAST_SHAPE) / GAMMA_STEP)))
     deviation, mass = bucket_ratio(groups, variance)
-    phi = buckets * np.log1p(np.expm1(grid[:, None] * (-deviation / buckets)) @ mass)
+    # Of much noise there are many values: they are taken a block of the grid at a time.
+    rows = max(MOST_AT_ONCE // len(mass), 1)
+    blocks = [grid[first : first + rows, None] for first in range(0, len(grid), rows)]
+    phi = buckets * np.log1p(np.concatenate([np.expm1(block * (-deviation / buckets)) @ mass for block in blocks]))
     phi = np.maximum(phi, 0.0) + buckets * (10 * groups + 10) * ROUNDING
     with np.errstate(divide="ignore", under="ignore"):
         for i, s in zip(np.flatnonzero(useful), shapes.tolist(), strict=True):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from ..errors import PrivacyError
-from .count_sketch import backward_renyi, excess, forward_renyi, log_sum, ratio_law
+from .count_sketch import REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
 from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
@@ -49,6 +49,9 @@ MOST_REPETITIONS = 10**9
 MOST_PHANTOMS = 10**12
 MOST_SENSITIVITY = 10**9
 MOST_LEVEL = 1 << 16
+# Outcomes of a sketch event, and sums of a count sketch's noise, that are computed one by one.
+MOST_ATOMS = 1 << 17
+MOST_SUMS, MOST_PERSON_SUMS = 1 << 17, 1 << 14
 MOST_ATTRIBUTES = 10_000
 LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE = 4.0, 1e6
 MOST_BUCKETS = 1 << 15
@@ -172,6 +175,11 @@ class SketchEvent:
         _check_whole("a sketch event's number of keys", self.keys, MOST_REPETITIONS)
         _check_whole("a sketch event's number of attributes per key", self.attributes_per_key, MOST_ATTRIBUTES)
         # Levels start at 1: a ceiling of 1 would publish the same whatever the data.
+        if self.attributes_per_key * (self.ceiling - self.floor + 1) > MOST_ATOMS:
+            raise PrivacyError(
+                f"Sketches of {self.attributes_per_key} attributes per key on levels {self.floor} to {self.ceiling} have too "
+                "many outcomes to price: take fewer levels."
+            )
         _check_whole("a sketch event's ceiling", self.ceiling, MOST_LEVEL, least=2)
         _check_whole("a sketch event's floor", self.floor, MOST_LEVEL, least=0)
         if not self.floor < self.ceiling:
@@ -265,6 +273,12 @@ class CountSketchEvent:
             least = max(least, LEAST_VARIANCE_PER_VALUE * self.groups * self.records)
             _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MOST_BUCKETS, LEAST_BUCKETS)
         _check_number("a count sketch's noise variance", self.variance, least, MOST_COUNT_VARIANCE)
+        sums = REACH * math.sqrt(self.groups * self.variance) + self.groups
+        if sums > (MOST_SUMS if self.records == 1 else MOST_PERSON_SUMS):
+            raise PrivacyError(
+                f"Count sketches of {self.groups} groups with a noise variance of {self.variance:g} have too many outcomes to "
+                "price: take less noise, or fewer groups."
+            )
 
     @property
     def count(self) -> int:
@@ -448,6 +462,8 @@ class GRREvent:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(self.sizes))
+        if len(self.sizes) > MOST_ATTRIBUTES:
+            raise PrivacyError(f"Randomised responses have up to {MOST_ATTRIBUTES:,} attributes, not {len(self.sizes):,}.")
         _check_number("a randomised response's epsilon", self.epsilon, LEAST_EPSILON, MOST_EPSILON)
         for size in self.sizes:
             _check_whole("a randomised response's number of values", size, MOST_LEVEL)

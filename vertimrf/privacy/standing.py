@@ -98,9 +98,11 @@ def neighbours_of(records: int) -> str:
 
 def _is_number(value: Any, least: float, most: float) -> bool:
     """Whether a value is a number, at least the one and below the other."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < most
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < most and value < LARGEST
 
 
+# Larger whole numbers are no decimals any more, and cannot be shown as such.
+LARGEST = 1e300
 PERSON_TEXT = re.compile(PERSON.format(r"[1-9][0-9]*"))
 FIELDS = {"private", "neighbours", "epsilon", "delta", "reasons", "notes"}
 NOT_STATED = "it does not state its standing"

@@ -156,7 +156,7 @@ def _holding(plan: Plan, messages: Sequence[Message]) -> Holding:
             values.append(float(message.count))
         for marginal in message.marginals:
             weights.append(1.0 / (marginal.error**2 * marginal.counts.size))
-            values.append(float(marginal.counts.sum()) / marginal.units)
+            values.append(float(marginal.counts.sum(dtype=np.float64)) / marginal.units)
     return Holding(max(float(np.average(values, weights=weights)), 1.0), sum(weights) ** -0.5)
 
 

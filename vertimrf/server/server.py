@@ -14,7 +14,7 @@ from .. import __version__
 from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
-from ..message import Answer, LocalMarginal, Message
+from ..message import RECORDS_OVER_EXPECTED, Answer, LocalMarginal, Message
 from ..model.fit import fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
@@ -44,6 +44,8 @@ __all__ = ["FirstRound", "Result", "Server"]
 # An impossible combination that so many of the records seem to have, and by so many standard errors, is told.
 DOUBTFUL = 0.01
 DOUBT_ERRORS = 6.0
+# How far above what is expected at most a party's records must lie to be none, in standard errors.
+HOLDING_ERRORS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +190,7 @@ class Server:
                 local = tuple(measurement(plan, message, m) for message in ordered for m in message.marginals)
                 held = holdings(plan, ordered)
                 total = estimate_total(plan, ordered)
+                _check_holdings(plan, held)
             if same_sizes(held):
                 initial = self._initial(local, total, clock)
                 self._options.progress.step("cross-party marginals")
@@ -394,6 +397,21 @@ class Server:
         if missing:
             raise MessageError(f"The message of party {', '.join(missing)} is missing; the plan needs one per party.")
         return [by_party[i] for i in range(len(names))]
+
+
+def _check_holdings(plan: Plan, held: Sequence[Holding]) -> None:
+    """A party with far more records than anybody expects would have rows drawn for all of them.
+
+    Raises:
+        MessageError: a party has, whatever its noise.
+    """
+    most = RECORDS_OVER_EXPECTED * plan.expected_records
+    for name, own in zip(plan.party_names, held, strict=True):
+        if not own.records - HOLDING_ERRORS * own.error <= most:
+            raise MessageError(
+                f"The message of party {name!r} tells of about {own.records:,.0f} records, where the plan expects "
+                f"{plan.expected_records:,}: its figures are wrong, or the plan's are; make one of them again."
+            )
 
 
 def apart(schema: Schema) -> tuple[list[Combination], list[Combination]]:

@@ -143,16 +143,18 @@ class SketchPlan(CrossPartyRelease):
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
-        if self.second_keys < 0:
+        if type(self.second_keys) is not int or not 0 <= self.second_keys <= MOST_KEYS:
             raise PlanError(f"A second round has 0 keys or more, not {self.second_keys}.")
         sizes: dict[int, int] = {}
         for number, pair in enumerate(self.pairs):
             if pair.left == pair.right:
                 raise PlanError(f"{_pair(number, pair)} needs two different groups.")
-            if not 1 <= pair.keys <= MOST_KEYS:
+            if not (type(pair.keys) is type(pair.left) is type(pair.right) is int and 1 <= pair.keys <= MOST_KEYS):
+                if type(pair.left) is not int or type(pair.right) is not int:
+                    raise PlanError(f"{_pair(number, pair)} needs the numbers of two groups.")
                 _check_keys(_pair(number, pair), pair.keys)
             for group, bins in ((pair.left, pair.left_bins), (pair.right, pair.right_bins)):
-                if not 1 <= bins <= MOST_VALUES:
+                if type(bins) is not int or not 1 <= bins <= MOST_VALUES:
                     _check_size(f"{_pair(number, pair)}, group {group}", bins)
                 if sizes.setdefault(group, bins) != bins:
                     raise PlanError(
@@ -365,6 +367,8 @@ class SharedKeyPlan(CrossPartyRelease):
 
 
 def _check_levels(phantoms: int, floor: int, ceiling: int) -> None:
+    if not all(type(number) is int for number in (phantoms, floor, ceiling)):
+        raise PlanError(f"Phantoms, floor and ceiling are whole numbers, not {phantoms!r}, {floor!r} and {ceiling!r}.")
     if phantoms < 1:
         raise PlanError(f"Sketches need at least 1 phantom, not {phantoms}; without phantoms they are not private.")
     if not 0 <= floor < ceiling <= HIGHEST_CEILING:
@@ -378,12 +382,12 @@ def _pair(number: int, pair: ScheduledPair) -> str:
 
 
 def _check_keys(where: str, keys: int) -> None:
-    if not 1 <= keys <= MOST_KEYS:
+    if type(keys) is not int or not 1 <= keys <= MOST_KEYS:
         raise PlanError(f"{where} has {keys} keys; it needs at least 1 and at most 2^31.")
 
 
 def _check_size(where: str, size: int) -> None:
-    if not 1 <= size <= MOST_VALUES:
+    if type(size) is not int or not 1 <= size <= MOST_VALUES:
         raise PlanError(f"{where} has {size} values; sketches take 1 to 65,536.")
 
 
@@ -410,7 +414,7 @@ class ResponsePlan(CrossPartyRelease):
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise PlanError(f"Randomised responses need an epsilon above 0, not {self.epsilon}.")
         for attribute, size in enumerate(self.sizes):
-            if not 1 <= size <= 16:
+            if type(size) is not int or not 1 <= size <= 16:
                 raise PlanError(f"Attribute {attribute} has {size} values; randomised responses take 1 to 16.")
 
     @property

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..errors import TableError
-from ..files.atomic import replacing, write_text
+from ..errors import MessageError, TableError
+from ..files.atomic import MOST_KEY, read_bytes, replacing, write_text
+from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
 
 __all__ = ["COMMAS", "CsvFormat", "Pieces", "Source", "check_output", "open_pieces", "read_arrow", "read_standing", "write_table"]
@@ -184,6 +185,8 @@ def _file_batches(path: Path, kind: str, csv: CsvFormat, columns: Sequence[str])
                 # Opened anew for each, so that pages of those gone through are not kept.
                 with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
                     batch = file.get_batch(i).select(list(columns))
+                    # Offsets and indices that lead elsewhere, which nobody else looks at.
+                    batch.validate(full=True)
                 yield batch
         else:
             with open_csv(path, csv, columns=columns) as reader:
@@ -244,6 +247,8 @@ def read_file(path: Path, csv: CsvFormat) -> pa.Table:
         elif kind == "arrow":
             with pa.memory_map(str(path)) as file:
                 table = pa.ipc.open_file(file).read_all()
+                # Offsets and indices that lead elsewhere, which nobody else looks at.
+                table.validate(full=True)
         else:
             with open_csv(path, csv) as reader:
                 table = reader.read_all()
@@ -401,13 +406,13 @@ def read_standing(source: Source) -> Standing:
         path = Path(source)
         kind = file_kind(path)
         if kind == "csv":
-            beside = json.loads(Path(f"{path}{STANDING_FILE}").read_text())
+            beside = json_of(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MOST_KEY))
             return Standing.from_json(beside["standing"]) if beside["sha256"] == _sha256(path) else UNSTATED
         if kind == "parquet":
             return _stated(pa.parquet.read_schema(path))
         with pa.ipc.open_file(str(path)) as file:
             return _stated(file.schema)
-    except (ValueError, KeyError, TypeError, OSError, RecursionError, pa.ArrowException) as error:
+    except (ValueError, KeyError, TypeError, OSError, pa.ArrowException) as error:
         if isinstance(error, TableError):
             raise
         return UNSTATED
@@ -420,4 +425,4 @@ def _sha256(path: Path) -> str:
 
 def _stated(schema: pa.Schema) -> Standing:
     stated = (schema.metadata or {}).get(STANDING_KEY)
-    return UNSTATED if stated is None else Standing.from_json(json.loads(stated))
+    return UNSTATED if stated is None else Standing.from_json(json_of(stated))

@@ -164,7 +164,11 @@ def record_digests(ids: npt.NDArray) -> npt.NDArray[np.uint64]:
 
 def shown(cell: pa.Scalar) -> str:
     """A cell's value for an error: text quoted, at most 60 characters."""
-    value = cell.as_py()
+    try:
+        value = cell.as_py()
+    except (OverflowError, ValueError):
+        # Dates beyond the year 9999, and parts of seconds that Python's lack.
+        value = cell.cast(pa.string()).as_py()
     text = repr(value) if isinstance(value, str | bytes) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

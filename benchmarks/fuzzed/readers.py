@@ -1,0 +1,546 @@
+"""Who reads which file, and what is done with it then: every kind of file of the library, as its commands read and use it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from vertimrf.compare import compare
+from vertimrf.errors import MessageError
+from vertimrf.files import sealed
+from vertimrf.files.atomic import MOST_KEY, read_json
+from vertimrf.inspect import describe
+from vertimrf.keys import Offer, PrivateKey, PublicKeys, _file_key, open_sealed, read_base64, seal, to_base64
+from vertimrf.message import Answer, Message, largest_message
+from vertimrf.named_model import Model
+from vertimrf.party.alignment import best_match, open_sample
+from vertimrf.party.domain_record import DomainRecord
+from vertimrf.party.party import Party
+from vertimrf.party.private_domains import close, none_found
+from vertimrf.party.records import InMemory
+from vertimrf.party.releases import Release, Releases, table_digest
+from vertimrf.party.secret import Secret, open_envelope
+from vertimrf.plan.follow_up import FollowUp
+from vertimrf.plan.forecast import PROCESS_BYTES, Forecast, forecast
+from vertimrf.plan.open_schema import OpenSchema
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema, read_schema
+from vertimrf.privacy.ledger import Ledger
+from vertimrf.server.rows import decode
+from vertimrf.server.server import Server
+from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
+from vertimrf.tables.table import Table, encode_table
+
+from .damage import (
+    Rng,
+    damaged_bytes,
+    damaged_container,
+    damaged_head,
+    damaged_json,
+    damaged_toml,
+    hostile,
+    picked,
+    written,
+)
+from .seeds import NAMES, PLANS, QUIET, Seeds
+
+__all__ = ["KINDS", "Kind", "Use"]
+
+# Bytes, core seconds: larger things that a file states are not tried out, only counted.
+MOST_BYTES, MOST_SECONDS = 600e6, 3.0
+
+
+@dataclass
+class Use:
+    """What is done with a file, and what it may take.
+
+    Attributes:
+        seeds: the sound files around it.
+        rng: decides what is tried out.
+        stated: bytes that the file, or its plan, says the work will take.
+        seconds: core seconds that it says so.
+        tried: whether what it asks for was small enough to be tried out.
+    """
+
+    seeds: Seeds
+    rng: Rng
+    stated: float = 0.0
+    seconds: float = 0.0
+    tried: bool = True
+
+    def allows(self, bytes: float, seconds: float) -> bool:
+        """Whether to go on with work that states so much."""
+        if bytes > MOST_BYTES or seconds > MOST_SECONDS:
+            self.tried = False
+            return False
+        self.stated, self.seconds = max(self.stated, bytes), self.seconds + seconds
+        return True
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Attributes:
+        name: of the kind.
+        share: of all mutations.
+        files: sound ones, by name in the seeds' folder.
+        damage: makes a damaged one of a sound one's bytes.
+        read: reads the damaged file, and does with it what its readers do.
+    """
+
+    name: str
+    share: float
+    files: tuple[str, ...]
+    damage: Callable[[Seeds, Rng, str, bytes], bytes]
+    read: Callable[[Path, str, Use], Any]
+
+
+# Damage.
+
+
+def as_json(*others: str) -> Callable[[Seeds, Rng, str, bytes], bytes]:
+    """JSON, with parts of other files."""
+    return lambda seeds, rng, name, data: damaged_json(rng, data, [seeds.path(other).read_bytes() for other in others])
+
+
+def as_toml(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+    """TOML."""
+    return damaged_toml(rng, data, read_schema(seeds.path(name)))
+
+
+def as_container(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+    """A container that is not sealed."""
+    others = [seeds.path(f"{other}.model").read_bytes() for other in ("persons", "outer")] if name.endswith(".model") else []
+    return damaged_container(rng, data, others)
+
+
+def as_sealed(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+    """A sealed message or answer: opened, its contents damaged, sealed again by its sender; or its header, or its bytes."""
+    answer = name.endswith(".answer")
+    plan = seeds.plans["pairs" if answer else name.split("-")[0]]
+    follow_up = seeds.follow_up.digest() if answer else None
+    kind = "party answer" if answer else "party message"
+    keys = plan.sealing_keys()
+    sender, inside = open_sealed(data, kind, plan.digest(), keys, seeds.keys[None], name, follow_up)
+    choice = rng.random()
+    if choice < 0.1:
+        return damaged_bytes(rng, data)
+    if choice < 0.25:
+        return resealed(seeds, rng, sealed.peek(data, name)[0], inside, sender, None)
+    others = [open_sealed(data, kind, plan.digest(), keys, seeds.keys[None], name, follow_up)[1]]
+    return seal(damaged_container(rng, inside, others), kind, plan.digest(), keys, seeds.keys[sender], None, follow_up)
+
+
+def resealed(seeds: Seeds, rng: Rng, header: dict[str, Any], inside: bytes, sender: str, to: str | None) -> bytes:
+    """Contents sealed under a damaged header as if it were the right one."""
+    once = PrivateKey.new(None)
+    receiver = seeds.keys[to].offer.public
+    head = damaged_head(rng, {**header, "ephemeral": to_base64(once.offer.public)})
+    key = _file_key(once.agree(receiver), seeds.keys[sender].agree(receiver), seeds.keys[sender].offer.public, receiver, head)
+    return sealed.seal_chunks(head, key, inside)
+
+
+def as_envelopes(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+    """Envelopes: JSON of sealed files."""
+    if rng.random() < 0.5:
+        return damaged_json(rng, data)
+    plan = seeds.plans[name.split(".")[0]] if name != "ids.sample.json" else seeds.plans["count"]
+    tree = json.loads(data)
+    sender, kind = ("hospital", "secret") if name != "ids.sample.json" else ("insurer", "id sample")
+    to = "registry"
+    own = read_base64(tree["envelopes"], to, "seed")
+    _, inside = open_sealed(own, kind, plan.digest(), plan.sealing_keys(), seeds.keys[to], "seed")
+    if rng.random() < 0.3:
+        changed = resealed(seeds, rng, sealed.peek(own, "seed")[0], inside, sender, to)
+    else:
+        inside = damaged_container(rng, inside) if kind == "id sample" else damaged_bytes(rng, inside)
+        changed = seal(inside, kind, plan.digest(), plan.sealing_keys(), seeds.keys[sender], to)
+    tree["envelopes"][to] = to_base64(changed)
+    return json.dumps(tree).encode()
+
+
+def as_release(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+    """A release record."""
+    return damaged_container(rng, data)
+
+
+def as_table(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+    """A table: its cells, its bytes, its metadata, its compression."""
+    choice = rng.random()
+    if name.endswith(".csv.gz"):
+        if choice < 0.3:
+            return damaged_bytes(rng, data)
+        inside = gzip.decompress(data)
+        if choice < 0.4:
+            # Much of nothing: zeros, or one line again and again.
+            inside += picked(rng, [b"\0", b"\n", inside[-40:], b","]) * int(rng.integers(1, 100_000))
+        packed = gzip.compress(damaged_csv(rng, inside), 1)
+        if choice < 0.6:
+            # The length that gzip states at its end, and its checksum.
+            packed = packed[:-8] + struct.pack("<II", int(rng.integers(1 << 32)), int(rng.integers(1 << 32)))
+        return packed + packed if choice > 0.95 else packed
+    if name.endswith(".csv"):
+        return damaged_csv(rng, data)
+    return damaged_bytes(rng, data) if choice < 0.6 else restated(rng, seeds.path(name))
+
+
+def damaged_csv(rng: Rng, data: bytes) -> bytes:
+    """A CSV file with other cells, rows or columns, or as bytes."""
+    if rng.random() < 0.3:
+        return damaged_bytes(rng, data)
+    rows = [line.split(b",") for line in data.split(b"\n")]
+    for _ in range(int(rng.geometric(0.5))):
+        row = rows[0] if rng.random() < 0.2 else picked(rng, rows)
+        at = int(rng.integers(len(row)))
+        match int(rng.integers(7)):
+            case 0 | 1 | 2:
+                odd = [b"", b'"', b"\xff\xfe", b"1e309", b"-0", b"NaN"]
+                row[at] = written(hostile(rng)) if rng.random() < 0.7 else picked(rng, odd)
+            case 3:
+                del row[at:]
+                row.append(b"")
+            case 4:
+                row.append(row[at])
+            case 5:
+                rows.append(list(row))
+            case 6:
+                row[at] = picked(rng, picked(rng, rows))
+    return b"\n".join(b",".join(row) for row in rows)
+
+
+def restated(rng: Rng, path: Path) -> bytes:
+    """A Parquet or Arrow table with other metadata."""
+    if path.suffix == ".parquet":
+        table = pa.parquet.read_table(path)
+    else:
+        with pa.ipc.open_file(str(path)) as file:
+            table = file.read_all()
+    metadata = dict(table.schema.metadata)
+    metadata[STANDING_KEY] = damaged_json(rng, metadata[STANDING_KEY])
+    if rng.random() < 0.5:
+        column = int(rng.integers(table.num_columns))
+        values = table.column(column)
+        changes: list[Callable[[], Any]] = [
+            lambda: pa.nulls(len(values)), lambda: pa.array([[1]] * len(values)), lambda: pa.array([{"a": 1}] * len(values)),
+            lambda: pa.array(rng.normal(size=len(values)) * 1e300), lambda: pa.array([b"\xff"] * len(values)),
+            lambda: pa.array(rng.integers(-(2**63), 2**63 - 1, len(values))), lambda: values.dictionary_encode(),
+            lambda: pa.array([2**64 - 1] * len(values), pa.uint64()), lambda: pa.array([float("nan")] * len(values)),
+            lambda: pa.array([10**11] * len(values), pa.timestamp("s")), lambda: values.slice(0, 0),
+        ]  # fmt: skip
+        made = picked(rng, changes)()
+        table = table.set_column(column, table.schema.names[column], made) if len(made) == len(values) else table.slice(0, 0)
+    table = table.replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(table, sink, compression=picked(rng, ["snappy", "gzip", "zstd", "none"]))
+    else:
+        with pa.ipc.new_file(sink, table.schema) as file:
+            file.write_table(table)
+    out = sink.getvalue().to_pybytes()
+    return damaged_bytes(rng, out) if rng.random() < 0.2 else out
+
+
+def as_anything(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
+    """Any file, as its own kind damages it, or as bytes of any other."""
+    kind = next(kind for kind in KINDS if name in kind.files and kind.name != "inspect")
+    if rng.random() < 0.8:
+        return kind.damage(seeds, rng, name, data)
+    other = seeds.path(picked(rng, ["schema.toml", "count.model", "count.plan.json", "hospital.parquet", "ledger.json"]))
+    return damaged_bytes(rng, data, [other.read_bytes()])
+
+
+# Reading and using.
+
+
+def read_plan(path: Path, name: str, use: Use) -> Plan:
+    """A plan as everybody reads it, and as a party follows it."""
+    plan = Plan.load(path)
+    sizes = [plan.message_size(party) for party in range(len(plan.local))]
+    _ = plan.digest(), plan.fingerprint, plan.summary().encode(), str(plan.standing), largest_message(plan), plan.schema.remarks()
+    if plan.public_keys is not None and use.rng.random() < 0.1:
+        seal(b"", "secret", plan.digest(), plan.public_keys, use.seeds.keys["hospital"], None)
+    predicted = forecast(plan)
+    if use.rng.random() < 0.2:
+        _ = plan.ledger().table().encode()
+    if use.rng.random() < 0.35:
+        follow(plan, sizes, [] if predicted is None else predicted.parties, use)
+    return plan
+
+
+def follow(plan: Plan, sizes: Sequence[int], predicted: Sequence[Forecast], use: Use) -> None:
+    """Every party, and then the server, do what a plan says."""
+    plan = replace(plan, public_keys=None)
+    received = []
+    rows = 40
+    for party, name in enumerate(plan.party_names):
+        own = predicted[party] if predicted else Forecast(1.0, PROCESS_BYTES + 8 * sizes[party])
+        # The table is small, and only what does not follow from it is as the plan says.
+        if not use.allows(own.memory - PROCESS_BYTES, own.work):
+            return
+        part = plan.schema.part(name)
+        codes = np.array([use.rng.integers(0, attribute.size, rows) for attribute in part], np.uint16)
+        impossible = np.zeros(rows, bool)
+        for combination in plan.schema.combinations_at(name).values():
+            impossible |= np.all([np.isin(codes[place], ruled_out) for place, ruled_out in combination], axis=0)
+        codes[:, impossible] = codes[:, ~impossible][:, :1]
+        digests = np.arange(rows, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        persons = digests if plan.records_per_person > 1 else None
+        message = Party(plan, name, use.seeds.secret, options=QUIET).run(Table(part, digests, codes, persons))
+        received.append(Message.from_bytes(message.to_bytes(plan), plan))
+    whole = forecast(plan)
+    if plan.encoder != "published" and whole is not None and use.allows(whole.server.memory - PROCESS_BYTES, whole.server.work):
+        server = Server(plan, replace(QUIET, rows=rows))
+        first = server.read(received)
+        if not plan.second_keys:
+            _ = server.run(first).table
+
+
+def read_follow_up(path: Path, name: str, use: Use) -> FollowUp:
+    """A follow-up as a party answers it."""
+    asked = FollowUp.load(path, use.seeds.plans["pairs"])
+    sizes = [asked.message_size(party) for party in range(len(NAMES))]
+    _ = asked.digest(), asked.fingerprint
+    if use.rng.random() < 0.5:
+        party = int(use.rng.integers(len(NAMES)))
+        if use.allows(8 * sizes[party], sizes[party] * 2e-7):
+            table = use.seeds.table("pairs", NAMES[party])
+            answer = Party(asked.plan, NAMES[party], use.seeds.secret, options=QUIET).answer(table, asked)
+            Answer.from_bytes(answer.to_bytes(asked), asked)
+    return asked
+
+
+def read_message(path: Path, name: str, use: Use) -> Message:
+    """A message as the server reads it, beside the other parties' sound ones."""
+    which, party = name.removesuffix(".message").split("-")
+    plan = use.seeds.plans[which]
+    use.stated = largest_message(plan)
+    message = Message.load(path, plan, use.seeds.keys[None])
+    if which != "published" and use.rng.random() < 0.7:
+        predicted = forecast(plan)
+        if predicted is not None:
+            use.allows(predicted.server.memory - PROCESS_BYTES, predicted.server.work)
+        server = Server(plan, QUIET)
+        first = server.read(list({**use.seeds.messages[which], party: message}.values()))
+        if plan.second_keys:
+            server.follow_up(first)
+        else:
+            result = server.run(first)
+            _ = result.table, result.to_json()
+    return message
+
+
+def read_answer(path: Path, name: str, use: Use) -> Answer:
+    """An answer as the server reads it."""
+    asked = use.seeds.follow_up
+    answer = Answer.load(path, asked, use.seeds.keys[None])
+    if use.rng.random() < 0.5:
+        answers = list({**use.seeds.answers, name.removesuffix(".answer"): answer}.values())
+        _ = Server(asked.plan, QUIET).run(use.seeds.first, asked, answers).table
+    return answer
+
+
+def read_offer(path: Path, name: str, use: Use) -> PublicKeys:
+    """An offer beside the others'."""
+    offers = [Offer.load(path)] + [use.seeds.keys[own].offer for own in (*NAMES, None) if f"{own or 'server'}.offer" != name]
+    keys = PublicKeys.of(offers, NAMES)
+    seal(b"x", "secret", bytes(32), keys, use.seeds.keys["hospital"], None)
+    return keys
+
+
+def read_key(path: Path, name: str, use: Use) -> PrivateKey:
+    """A private key, as its owner uses it."""
+    key = PrivateKey.load(path)
+    _ = key.offer, repr(key)
+    use.seeds.plans["pairs"].sealing_keys().check(key)
+    return key
+
+
+def read_secret(path: Path, name: str, use: Use) -> Secret:
+    """A secret."""
+    secret = Secret.load(path)
+    _ = secret.fingerprint
+    return secret
+
+
+def read_envelopes(path: Path, name: str, use: Use) -> Secret:
+    """Envelopes as a party opens its own."""
+    content = read_json(path, "file of envelopes", MessageError, MOST_KEY)
+    plan = use.seeds.plans[name.split(".")[0]]
+    _, secret = open_envelope(content, plan.digest(), plan.sealing_keys(), use.seeds.keys["registry"])
+    return secret
+
+
+def read_sample(path: Path, name: str, use: Use) -> Any:
+    """An id sample as another party compares it."""
+    content = read_json(path, "id sample", MessageError)
+    plan = use.seeds.plans["count"]
+    _, theirs = open_sample(content, plan, use.seeds.keys["registry"], str(path))
+    return best_match({formats: digests[:50] for formats, digests in theirs.items()}, theirs)
+
+
+def read_model(path: Path, name: str, use: Use) -> Model:
+    """A model as people sample it and ask it for marginals."""
+    model = Model.load(path)
+    _ = model.summary(), repr(model), model.ledger.standing
+    size = model.field.summarize()
+    if use.allows(size.bytes * (1 + len(model.others)), 0.0):
+        model.sample(50, seed=1)
+        names = model.schema.names
+        model.marginal([picked(use.rng, names)])
+        first = model.schema.attributes[0]
+        held = decode(np.zeros((1, 1), np.int64), [first], np.random.default_rng(0)).column(0)[0].as_py()
+        if held is not None:
+            model.sample(10, given={names[0]: held}, seed=1)
+        if use.rng.random() < 0.3:
+            model.sample(seed=1)
+            model.marginal(list(names[:3]))
+            model.to_json()
+    return model
+
+
+def read_schema_file(path: Path, name: str, use: Use) -> Schema:
+    """A schema as everybody reads it: its digest, its remarks, rows of it encoded and decoded, sometimes a plan."""
+    schema = Schema.load(path)
+    _ = schema.digest(), schema.to_toml(), schema.remarks(), schema.combinations
+    codes = np.array([use.rng.integers(0, attribute.size, 20) for attribute in schema.attributes])
+    if len(schema.attributes) < 1000:
+        table = decode(codes, schema.attributes, use.rng)
+        encode_table(table, None, schema.attributes)
+    if use.rng.random() < 0.05 and len(schema.attributes) < 40 and max(schema.sizes) < 5000:
+        use.seconds += 2.0
+        plan = make_plan(schema, epsilon=1.0, expected_records=1000, message_bytes=100_000, tau=10_000)
+        Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    return schema
+
+
+def read_open_schema(path: Path, name: str, use: Use) -> OpenSchema:
+    """A schema with private domains."""
+    schema = OpenSchema.load(path)
+    _ = [domain.asked for domain in schema.wanted.values()], schema.schema.digest()
+    return schema
+
+
+def read_domains(path: Path, name: str, use: Use) -> Any:
+    """The record of the domains that were found."""
+    part = OpenSchema.load(use.seeds.path("open.toml"))
+    found = DomainRecord(path).found(part)
+    return none_found(part, found) or close(part, found) if set(part.wanted) <= {f.domain.name for f in found} else found
+
+
+def read_release(path: Path, name: str, use: Use) -> bytes:
+    """The record of a release, as a party that runs again finds it."""
+    plan = use.seeds.plans["count"]
+    table = use.seeds.table("count", "hospital")
+    digest = plan.digest()
+    release = Release(digest, 0, "message", table_digest(InMemory(table), use.seeds.secret, digest))
+    path.rename(path.with_name(release.name))
+    try:
+        return Releases(path.parent).once(release, lambda: b"never", lambda shared: "It costs.")
+    finally:
+        path.with_name(release.name).unlink(missing_ok=True)
+
+
+def read_ledger(path: Path, name: str, use: Use) -> Any:
+    """A ledger."""
+    return Ledger.from_json(read_json(path, "ledger", MessageError)).table()
+
+
+def read_anything(path: Path, name: str, use: Use) -> str:
+    """Any file as ``inspect`` shows it, with a key and a plan or without, and as ``compare`` does."""
+    key = plan = None
+    if use.rng.random() < 0.5:
+        key, plan = use.seeds.keys[picked(use.rng, [None, "hospital"])], use.seeds.plans[picked(use.rng, PLANS)]
+    text = describe(path, key, plan)
+    text.encode()
+    if name.endswith((".plan.json", "follow-up.json", ".secret")):
+        try:
+            compare(path, "0000-0000-0000-0000-0000-0000-0000")
+        except MessageError as error:
+            if "NOT the" not in str(error):
+                raise
+    return text
+
+
+def read_standing_file(path: Path, name: str, use: Use) -> str:
+    """What a table states of itself."""
+    table = Path(str(path).removesuffix(STANDING_FILE))
+    table.write_bytes(use.seeds.path(name.removesuffix(STANDING_FILE)).read_bytes())
+    try:
+        return str(read_standing(table)) + describe(table)
+    finally:
+        table.unlink()
+
+
+def read_table(path: Path, name: str, use: Use) -> Table:
+    """A party's table, and what a table states of itself."""
+    party = name.split(".")[0]
+    str(read_standing(path)).encode()
+    part = use.seeds.plans["count"].schema.part(party)
+    # A column takes kilobytes however few its cells.
+    use.stated = 200 * inflated(path)
+    if use.rng.random() < 0.3:
+        for piece in open_pieces(path).read():
+            _ = piece.num_rows
+    return encode_table(path, "id", part, ignore_extra=True, person="person")
+
+
+def inflated(path: Path) -> int:
+    """Bytes of a file, those of a gzip file once it is inflated, as far as it can be."""
+    if path.suffix != ".gz":
+        return path.stat().st_size
+    size = 0
+    try:
+        with gzip.open(path) as file:
+            while piece := file.read(1 << 20):
+                size += len(piece)
+    except (OSError, EOFError, zlib.error):
+        pass
+    return max(size, path.stat().st_size)
+
+
+SEALED = tuple(f"{plan}-{party}.message" for plan in PLANS for party in NAMES)
+PLAN_FILES = tuple(f"{plan}.plan.json" for plan in PLANS)
+TABLES = tuple(f"{party}{suffix}" for party in ("hospital", "insurer") for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"))
+RELEASE = "message.release"
+KINDS: tuple[Kind, ...] = (
+    Kind("plan", 0.08, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
+    Kind("message", 0.20, SEALED, as_sealed, read_message),
+    Kind("follow-up", 0.08, ("follow-up.json",), as_json("follow-up.json", "pairs.plan.json"), read_follow_up),
+    Kind("answer", 0.09, tuple(f"{party}.answer" for party in NAMES), as_sealed, read_answer),
+    Kind("offer", 0.03, tuple(f"{party}.offer" for party in (*NAMES, "server")), as_json("hospital.key"), read_offer),
+    Kind("key", 0.03, tuple(f"{party}.key" for party in (*NAMES, "server")), as_json("hospital.offer"), read_key),
+    Kind("secret", 0.02, ("parties.secret",), as_json("hospital.key"), read_secret),
+    Kind("envelopes", 0.04, tuple(f"{plan}.envelopes.json" for plan in ("count", "pairs")), as_envelopes, read_envelopes),
+    Kind("id sample", 0.02, ("ids.sample.json",), as_envelopes, read_sample),
+    Kind("model", 0.08, tuple(f"{plan}.model" for plan in ("count", "persons", "outer")), as_container, read_model),
+    Kind("schema", 0.07, ("schema.toml",), as_toml, read_schema_file),
+    Kind("schema json", 0.07, ("schema.json", "found.json", "domain.json"), as_json("schema.json"), read_schema_file),
+    Kind("open schema", 0.05, ("open.toml",), as_toml, read_open_schema),
+    Kind("domain record", 0.03, ("open.toml.domains",), as_json("open.json"), read_domains),
+    Kind("release record", 0.03, (RELEASE,), as_release, read_release),
+    Kind("ledger", 0.02, ("ledger.json",), as_json("persons.plan.json"), read_ledger),
+    Kind("standing", 0.02, (f"hospital.csv{STANDING_FILE}",), as_json(), read_standing_file),
+    Kind("table", 0.07, TABLES, as_table, read_table),
+    Kind("report", 0.01, ("report.json",), as_json("ledger.json"), read_anything),
+    Kind(
+        "inspect", 0.03,
+        (*PLAN_FILES, "follow-up.json", "count.model", "count-hospital.message", "hospital.offer", "hospital.key",
+         "ledger.json", "parties.secret", "report.json", "schema.toml", "schema.json", "count.envelopes.json",
+         "hospital.parquet", "hospital.csv",
+         RELEASE),
+        as_anything, read_anything,
+    ),
+)  # fmt: skip
+

@@ -1,0 +1,289 @@
+"""One sound file of every kind that the library reads, from small runs over made-up tables; all in one folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import tomli_w
+
+from vertimrf.errors import ModelError
+from vertimrf.keys import KeyRing, PrivateKey
+from vertimrf.message import Answer, Message
+from vertimrf.named_model import Model
+from vertimrf.options import RunOptions
+from vertimrf.party.alignment import sample_ids, seal_sample
+from vertimrf.party.domain_record import DomainRecord
+from vertimrf.party.party import Party
+from vertimrf.party.private_domains import close, find_domains
+from vertimrf.party.records import InMemory
+from vertimrf.party.releases import Release, Releases, table_digest
+from vertimrf.party.secret import Secret, seal_secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.follow_up import FollowUp
+from vertimrf.plan.impossible import Impossible
+from vertimrf.plan.open_schema import OpenSchema
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.events import GeometricEvent
+from vertimrf.privacy.ledger import LedgerEntry
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.privacy.standing import Standing
+from vertimrf.server.rows import decode
+from vertimrf.server.server import FirstRound, Server
+from vertimrf.tables.arrow import STANDING_FILE, write_table
+from vertimrf.tables.table import Table, encode_table
+
+__all__ = ["NAMES", "PLANS", "ROWS", "Seeds", "build", "rows_of"]
+
+NAMES = ("hospital", "insurer", "registry")
+PLANS = ("count", "pairs", "grr", "published", "persons")
+ROWS = 300
+# Threads of workers would fight for the cores that other workers need.
+QUIET = RunOptions(num_threads=1, seed=0)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The folder of sound files, read back; everything below is read once.
+
+    Attributes:
+        folder: where they are.
+    """
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """A file by its name."""
+        return self.folder / name
+
+    @cached_property
+    def keys(self) -> dict[str | None, PrivateKey]:
+        """Everyone's private keys; None is the server."""
+        return {name: PrivateKey.load(self.path(f"{name or 'server'}.key")) for name in (*NAMES, None)}
+
+    @cached_property
+    def secret(self) -> Secret:
+        """The parties'."""
+        return Secret.load(self.path("parties.secret"))
+
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """By name."""
+        return {name: Plan.load(self.path(f"{name}.plan.json")) for name in PLANS}
+
+    @cached_property
+    def messages(self) -> dict[str, dict[str, Message]]:
+        """By plan and party."""
+        return {
+            plan: {name: Message.load(self.path(f"{plan}-{name}.message"), self.plans[plan], self.keys[None]) for name in NAMES}
+            for plan in PLANS
+        }
+
+    @cached_property
+    def follow_up(self) -> FollowUp:
+        """To the plan of two rounds."""
+        return FollowUp.load(self.path("follow-up.json"), self.plans["pairs"])
+
+    @cached_property
+    def answers(self) -> dict[str, Answer]:
+        """To the follow-up, by party."""
+        return {name: Answer.load(self.path(f"{name}.answer"), self.follow_up, self.keys[None]) for name in NAMES}
+
+    @cached_property
+    def first(self) -> FirstRound:
+        """What the server makes of the first of two rounds."""
+        return Server(self.plans["pairs"], QUIET).read(list(self.messages["pairs"].values()))
+
+    def table(self, plan: str, party: str) -> Table:
+        """A party's records, encoded for a plan."""
+        part = self.plans[plan].schema.part(party)
+        return encode_table(self.path(f"{party}.parquet"), "id", part, ignore_extra=True, person="person")
+
+
+def schema() -> Schema:
+    """Every sort of attribute, one of them at two parties, and a combination of values that cannot be."""
+    ward = Attribute.categorical("ward", ["a", "b", "c"], missing=True, other="elsewhere")
+    return Schema.of(
+        {
+            "hospital": [
+                ward, Attribute.numeric("age", [0, 15, 40, 65, 120], integral=True),
+                Attribute.categorical("smoker", [True, False]),
+            ],
+            "insurer": [
+                Attribute.integer("tariff", 4), Attribute.numeric("cost", [0, 1.5, 10], resolution=0.5, clamp=True),
+                Attribute.temporal("since", "date", [date(2000, 1, 1), date(2010, 1, 1), date(2020, 1, 1)]),
+            ],
+            "registry": [ward, Attribute.integer("children", 3), Attribute.categorical("level", [1.0, 2.5])],
+        },
+        impossible=[Impossible.of(age={"below": 15}, smoker=True), Impossible.of(children=2, tariff=[0, 3])],
+    )  # fmt: skip
+
+
+def plain_schema() -> Schema:
+    """For encoders that take neither shared columns nor impossible combinations."""
+    sizes = {"hospital": {"h0": 3, "h1": 2}, "insurer": {"i0": 4}, "registry": {"r0": 2, "r1": 3}}
+    return Schema.of({party: [Attribute.integer(name, size) for name, size in own.items()] for party, own in sizes.items()})
+
+
+def rows_of(attributes: Sequence[Attribute], count: int, seed: int) -> pa.Table:
+    """Records under ids, with persons, of any attributes; every value drawn apart from the others."""
+    rng = np.random.default_rng(seed)
+    codes = np.array([rng.integers(0, attribute.size, count) for attribute in attributes])
+    table = decode(codes, attributes, rng)
+    ids = pa.array([f"{i:05d}" for i in range(count)])
+    return pa.table({"id": ids, "person": pa.array([f"p{i // 2}" for i in range(count)])} | dict(zip(
+        table.column_names, table.columns, strict=True)))  # fmt: skip
+
+
+def people(seed: int) -> pa.Table:
+    """All parties' records in one table, without what the schema calls impossible."""
+    whole = schema()
+    tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
+    codes = encode_table(tables, "id", whole.attributes, ignore_extra=True).codes
+    kept = np.ones(ROWS * 2, bool)
+    for combination in whole.combinations:
+        kept &= ~np.all([np.isin(codes[place], own) for place, own in combination], axis=0)
+    return tables.filter(pa.array(kept)).slice(0, ROWS)
+
+
+def plans(keys: KeyRing) -> dict[str, Plan]:
+    """One of every encoder, and one for persons with several records, domains that cost something, and a workload."""
+    spent = LedgerEntry(GeometricEvent(200.0, 2), "insurer", "bounds and bins of 'cost'", "two-sided geometric", "cafe-0")
+    common = {"epsilon": 2.0, "expected_records": ROWS, "delta": 1e-6, "public_keys": keys.public, "tau": 2000}
+    whole = schema()
+    return {
+        "count": make_plan(whole, nonce="count", keys=256, **common),
+        "pairs": make_plan(plain_schema(), nonce="pairs", keys=400, rounds=2, **common),
+        "grr": make_plan(plain_schema(), nonce="grr", encoder="grr", **common),
+        "published": make_plan(
+            plain_schema(), nonce="published", encoder="published", keys=64, claim_as_published=True, **common
+        ),
+        "persons": make_plan(
+            replace(plain_schema(), spent=(spent,)), nonce="persons", keys=256, records_per_person=2,
+            prior=[LedgerEntry(GeometricEvent(300.0, 2), "coordinator", "record count", "two-sided geometric")],
+            workload={("h0", "r1"): 2.0, ("i0",): 1.0}, **common,
+        ),
+    }  # fmt: skip
+
+
+def build(folder: Path) -> Seeds:
+    """Make every file; they are about the same at every call, but for the keys, what is sealed, and what noise decides."""
+    keys = KeyRing.new(NAMES)
+    secret = Secret.new()
+    for name, key in {**keys.parties, "server": keys.server}.items():
+        key.save(folder / f"{name}.key")
+        key.offer.save(folder / f"{name}.offer")
+    secret.save(folder / "parties.secret")
+    table = people(1)
+    _tables(folder, table)
+    made = plans(keys)
+    for name, plan in made.items():
+        plan.save(folder / f"{name}.plan.json")
+        (folder / f"{name}.envelopes.json").write_text(
+            json.dumps(seal_secret(secret, plan.digest(), plan.sealing_keys(), keys.parties["hospital"]))
+        )
+        _messages(folder, name, plan, table, keys, secret)
+    _second_round(folder, made["pairs"], table, keys, secret)
+    sample = sample_ids([table["id"]], secret, made["count"], "The table")
+    (folder / "ids.sample.json").write_text(json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"])))
+    _schemas(folder, table)
+    (folder / "ledger.json").write_text(json.dumps(made["persons"].ledger().to_json()))
+    return Seeds(folder)
+
+
+def _tables(folder: Path, table: pa.Table) -> None:
+    for party, held in schema().parties:
+        own = table.select(["id", "person", *held, *plain_schema().names])
+        for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"):
+            write_table(own, folder / f"{party}{suffix}", Standing(1.0, 1e-6, notes=("made up",)))
+    assert (folder / f"hospital.csv{STANDING_FILE}").exists()
+
+
+def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret) -> None:
+    received = []
+    for number, party in enumerate(NAMES):
+        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person")
+        message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
+        message.save(folder / f"{name}-{party}.message", plan, keys.parties[party])
+        received.append(message)
+        if name == "count" and party == "hospital":
+            digest = plan.digest()
+            release = Release(digest, number, "message", table_digest(InMemory(records), secret, digest))
+            Releases.beside(folder / "parties.secret").once(
+                release, lambda: message.seal(plan, keys.parties[party]), lambda shared: ""  # noqa: B023
+            )
+    if name in ("count", "persons"):
+        result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))
+        released = Model(plan.schema, result.model, result.ledger)
+        released.save(folder / f"{name}.model")
+        if name == "count":
+            (folder / "report.json").write_text(json.dumps(result.to_json()))
+            _outer_model(folder, keys, table, secret)
+
+
+def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -> None:
+    """A model of everybody that any party holds."""
+    plan = make_plan(
+        plain_schema(), epsilon=50.0, expected_records=ROWS, delta=1e-6, keys=1024, tau=2000, nonce="outer", population="outer"
+    )
+    for _ in range(5):
+        received = []
+        for number, party in enumerate(NAMES):
+            records = encode_table(table.slice(40 * number, ROWS - 80), "id", plan.schema.part(party), ignore_extra=True,
+                                   person="person")  # fmt: skip
+            received.append(Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records))
+        try:
+            result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))
+            break
+        except ModelError:
+            # So few records, under the hashes of some secrets, look like counts that cannot be.
+            secret = Secret.new()
+    Model(plan.schema, result.model, result.ledger, result.others).save(folder / "outer.model")
+
+
+def _second_round(folder: Path, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret) -> None:
+    server = Server(plan, QUIET)
+    received = [Message.load(folder / f"pairs-{party}.message", plan, keys.server) for party in NAMES]
+    asked = server.follow_up(server.read(received))
+    asked.save(folder / "follow-up.json")
+    for number, party in enumerate(NAMES):
+        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person")
+        answer = Party(plan, party, secret, noise=FixedNoise(10 + number), options=QUIET).answer(records, asked)
+        answer.save(folder / f"{party}.answer", asked, keys.parties[party])
+
+
+def _schemas(folder: Path, table: pa.Table) -> None:
+    whole = schema()
+    whole.save(folder / "schema.toml")
+    whole.save(folder / "schema.json")
+    (folder / "domain.json").write_text(json.dumps({"a": 3, "b": 2, "c": 12}))
+    asked = {
+        "party": [
+            {"name": "insurer", "attribute": [
+                {"name": "tariff", "codes": 4},
+                {"name": "cost", "bins": "private", "bounds": [0, 10], "resolution": 0.5, "clamp": True},
+                {"name": "since", "bins": "private", "bounds": [date(2000, 1, 1), date(2030, 1, 1)], "calendar": "date"},
+            ]},
+            {"name": "hospital", "attribute": [
+                {"name": "ward", "values": "private", "most": 20, "missing": True},
+                {"name": "age", "bounds": [0, 120], "bins": 6, "integral": True},
+            ]},
+        ],
+        "impossible": [{"age": {"below": 20}, "ward": "c"}],
+    }  # fmt: skip
+    (folder / "open.toml").write_text(tomli_w.dumps(asked))
+    (folder / "open.json").write_text(json.dumps(asked, default=str))
+    part = OpenSchema.load(folder / "open.toml")
+    found = find_domains(
+        list(part.wanted.values()), lambda name: table, 50.0, 1e-6, lambda name: "insurer", noise=FixedNoise(3)
+    )
+    DomainRecord.beside(folder / "open.toml").keep(found)
+    close(part, found).save(folder / "found.json")

@@ -197,14 +197,14 @@ SCHEMA = Schema.of(
 )
 
 
-def looked_up(compute: Callable[[Sequence[Any], float], Any]) -> Callable[[Sequence[Any], float], Any]:
+def looked_up(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The accountant's function, computed once for the same events."""
     known: dict[Any, Any] = {}
 
-    def look_up(events: Sequence[Any], delta: float) -> Any:
-        asked = tuple(events), delta
+    def look_up(events: Sequence[Any], delta: float, enough: float = 0.0) -> Any:
+        asked = tuple(events), delta, enough
         if asked not in known:
-            known[asked] = compute(events, delta)
+            known[asked] = compute(events, delta, enough)
         return known[asked]
 
     return look_up

@@ -12,28 +12,18 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
-import os
-import queue
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.limited import end_cleanly, limited, tell
 from benchmarks.verdict import Verdict, conclude, show
-
-# Seconds that a part has to end its processes and remove its files when its time is up.
-GRACE = 10.0
 
 
 def network_rows(quick: bool) -> Iterator[Verdict]:
@@ -79,58 +69,18 @@ class Part:
 
     Attributes:
         work: from whether it is to be quick, the verdicts.
-        module: that it needs; a part without it is said to be missing.
         limit: seconds after which it is ended.
     """
 
     work: Callable[[bool], Iterator[Verdict]]
-    module: str
     limit: float
 
 
 PARTS = {
-    "network": Part(network_rows, "benchmarks.network", 1200),
-    "kills": Part(kill_rows, "benchmarks.kills", 1800),
-    "fuzz": Part(fuzz_rows, "benchmarks.fuzz", 3600),
+    "network": Part(network_rows, 1200),
+    "kills": Part(kill_rows, 1800),
+    "fuzz": Part(fuzz_rows, 3600),
 }
-
-
-def limited(name: str, quick: bool) -> Iterator[Verdict]:
-    """A part's verdicts as they come, from a process that is ended, with all that it started, at the part's limit."""
-    part = PARTS[name]
-    if importlib.util.find_spec(part.module) is None:
-        yield Verdict(name, None, f"{part.module} is not here")
-        return
-    words = [sys.executable, __file__, "--part", name, *(["--quick"] if quick else [])]
-    lines: queue.Queue[str | None] = queue.Queue()
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
-        assert process.stdout is not None
-
-        def read(stream: Any = process.stdout) -> None:
-            for line in stream:
-                lines.put(line)
-            lines.put(None)
-
-        threading.Thread(target=read, daemon=True).start()
-        end = time.monotonic() + part.limit
-        try:
-            while (line := lines.get(timeout=max(end - time.monotonic(), 0))) is not None:
-                yield Verdict(**json.loads(line))
-            if process.wait():
-                errors.seek(0)
-                why = (errors.read().strip().splitlines() or ["no message"])[-1]
-                yield Verdict(f"{name}: the rest, which failed: {why}", None, "", False)
-        except queue.Empty:
-            yield Verdict(f"{name}: the rest, not done in time, s", part.limit, f"< {part.limit:g}", False)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                try:
-                    process.wait(GRACE)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
 
 
 def main() -> None:
@@ -140,13 +90,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    # So that whoever is ended ends its part, which ends its processes and removes its files.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    end_cleanly()
     if options.part:
-        for verdict in PARTS[options.part].work(options.quick):
-            print(json.dumps(asdict(verdict)), flush=True)
+        tell(PARTS[options.part].work(options.quick))
         return
-    verdicts = (verdict for name in options.only or PARTS for verdict in limited(name, options.quick))
+    quick = ["--quick"] if options.quick else []
+    verdicts = (
+        verdict
+        for name in options.only or PARTS
+        for verdict in limited(name, [sys.executable, __file__, "--part", name, *quick], PARTS[name].limit)
+    )
     sys.exit(conclude(show(verdicts), options.json))
 
 

@@ -19,16 +19,13 @@ import io
 import itertools
 import json
 import os
-import queue
-import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +33,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.limited import end_cleanly, limited, tell
 from benchmarks.verdict import Verdict, conclude, show
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_DATA = ROOT.parent / "shared" / "data"
 BEFORE = "1047a2a"
-# Seconds that a row has to remove its temporary files when its time is up.
-GRACE = 5.0
 # Values of the 81 attributes of the 1940 census extract in mbi's own benchmarks (public: IPUMS).
 CENSUS = (
     3, 40, 40, 113, 15, 2, 130, 5, 8, 11, 8, 2, 3, 3, 65, 14, 2, 2, 3, 17, 6, 2, 88, 13, 6, 4, 12, 10, 6, 5, 6, 80, 83, 31, 34,
@@ -475,41 +471,6 @@ ROWS = {
 }  # fmt: skip
 
 
-def limited(name: str, row: Row, data: Path, quick: bool) -> Iterator[Verdict]:
-    """A row's verdicts as they come, from a process that is ended, with all that it started, at the row's limit."""
-    words = [sys.executable, __file__, "--row", name, "--data", str(data), *(["--quick"] if quick else [])]
-    lines: queue.Queue[str | None] = queue.Queue()
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
-        assert process.stdout is not None
-
-        def read(stream: Any = process.stdout) -> None:
-            for line in stream:
-                lines.put(line)
-            lines.put(None)
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        end = time.monotonic() + row.limit
-        try:
-            while (line := lines.get(timeout=max(end - time.monotonic(), 0))) is not None:
-                yield Verdict(**json.loads(line))
-            if process.wait():
-                errors.seek(0)
-                why = (errors.read().strip().splitlines() or ["no message"])[-1]
-                yield Verdict(f"{name}: the rest, which failed: {why}", None, "", False)
-        except queue.Empty:
-            yield Verdict(f"{name}: the rest, not done in time, s", row.limit, f"< {row.limit:g}", False)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                try:
-                    process.wait(GRACE)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder of adult and pisa")
@@ -518,14 +479,17 @@ def main() -> None:
     parser.add_argument("--only", choices=ROWS, action="append", help="this row alone; may be repeated")
     parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    # So that whoever is ended ends its row and removes its temporary files.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    end_cleanly()
     if options.row:
-        for verdict in ROWS[options.row].work(options.data, options.quick):
-            print(json.dumps(asdict(verdict)), flush=True)
+        tell(ROWS[options.row].work(options.data, options.quick))
         return
     chosen = options.only or [name for name, row in ROWS.items() if row.quick or not options.quick]
-    verdicts = (v for name in chosen for v in limited(name, ROWS[name], options.data.absolute(), options.quick))
+    given = ["--data", str(options.data.absolute()), *(["--quick"] if options.quick else [])]
+    verdicts = (
+        verdict
+        for name in chosen
+        for verdict in limited(name, [sys.executable, __file__, "--row", name, *given], ROWS[name].limit)
+    )
     sys.exit(conclude(show(verdicts), options.json))
 
 

@@ -41,10 +41,11 @@ def rotl(x: int, k: int) -> int:
     return (x << k | x >> (64 - k)) & MASK
 
 
-def siphash(key: bytes, message: bytes) -> int:
-    """SipHash-2-4, written from the paper."""
+def siphash(key: bytes, message: bytes, wide: bool = False) -> int:
+    """SipHash-2-4, written from the paper; ``wide`` has 128 bits of output, as its authors' reference does."""
     k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
-    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+    longer = 0xEE if wide else 0
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ longer, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
 
     def rounds(count: int) -> None:
         for _ in range(count):
@@ -65,6 +66,11 @@ def siphash(key: bytes, message: bytes) -> int:
         v[3] ^= word
         rounds(2)
         v[0] ^= word
-    v[2] ^= 0xFF
+    v[2] ^= 0xEE if wide else 0xFF
     rounds(4)
-    return v[0] ^ v[1] ^ v[2] ^ v[3]
+    low = v[0] ^ v[1] ^ v[2] ^ v[3]
+    if not wide:
+        return low
+    v[1] ^= 0xDD
+    rounds(4)
+    return low | (v[0] ^ v[1] ^ v[2] ^ v[3]) << 64

@@ -151,12 +151,13 @@ def fit(
             report = None if progress is None else functools.partial(progress, step)
             theta, expected = dual.step(weight, theta, tolerance, iterations, report)
             before, misfit = misfit, float(np.square((expected - dual.measured) / dual.sigma).mean())
-            gained = before - misfit
-            # Of the noise left in a cell a step takes up this part, were the cell alone; the residual falls by twice that.
-            left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
-            noise = 2 * NOISE_DIRECTIONS * float((unfollowed - left).mean())
-            unfollowed = left
-            if gained < (min(LEAST_IMPROVEMENT, noise) if min_improvement is None else min_improvement):
+            least = min_improvement
+            if least is None:
+                # Of the noise left in a cell a step takes up this part, were the cell alone; the residual falls by twice that.
+                left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
+                least = min(LEAST_IMPROVEMENT, 2 * NOISE_DIRECTIONS * float((unfollowed - left).mean()))
+                unfollowed = left
+            if before - misfit < least:
                 break
     parts = np.split(expected, np.cumsum([m.counts.size for m in measurements])[:-1])
     loss = sum(

@@ -1,0 +1,73 @@
+"""Measurements in processes of their own, each with a time limit: their verdicts come as JSON, a line each."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .verdict import Verdict
+
+__all__ = ["end_cleanly", "limited", "tell"]
+
+# Seconds that a process has to end its own processes and remove its files when its time is up.
+GRACE = 10.0
+
+
+def end_cleanly() -> None:
+    """Whoever is ended ends the processes that it started, and removes its files."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
+def tell(verdicts: Iterable[Verdict]) -> None:
+    """In such a process: print each as it comes."""
+    for verdict in verdicts:
+        print(json.dumps(asdict(verdict)), flush=True)
+
+
+def limited(name: str, words: Sequence[str], limit: float) -> Iterator[Verdict]:
+    """Verdicts as they come from a process that is ended, with all that it started, at its limit.
+
+    Args:
+        name: of what it measures, for what is not done.
+        words: the command, which tells its verdicts by :func:`tell`.
+        limit: seconds after which it is ended.
+    """
+    lines: queue.Queue[str | None] = queue.Queue()
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
+        assert process.stdout is not None
+
+        def read(stream: Any = process.stdout) -> None:
+            for line in stream:
+                lines.put(line)
+            lines.put(None)
+
+        threading.Thread(target=read, daemon=True).start()
+        end = time.monotonic() + limit
+        try:
+            while (line := lines.get(timeout=max(end - time.monotonic(), 0))) is not None:
+                yield Verdict(**json.loads(line))
+            if process.wait():
+                errors.seek(0)
+                why = (errors.read().strip().splitlines() or ["no message"])[-1]
+                yield Verdict(f"{name}: the rest, which failed: {why}", None, "", False)
+        except queue.Empty:
+            yield Verdict(f"{name}: the rest, not done in time, s", limit, f"< {limit:g}", False)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                try:
+                    process.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()

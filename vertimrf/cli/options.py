@@ -9,20 +9,17 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import MESSAGE_BYTES, PAIRS_BYTES
+from ..plan.defaults import INNER, MESSAGE_BYTES, PAIRS_BYTES, POPULATIONS, TAU
 
 __all__ = [
-    "ENCODERS",
     "EXTRA",
     "ID_FORMAT",
-    "MESSAGE_MB",
     "PERSON",
     "POPULATION",
+    "makes_plan",
     "missing_options",
     "parse_formats",
-    "parse_message_bytes",
     "parse_numbers",
-    "parse_workload",
     "reads_tables",
 ]
 
@@ -42,12 +39,7 @@ def parse_numbers(text: str, option: str) -> list[int]:
         raise PlanError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
 
 
-def parse_workload(marginals: Sequence[str]) -> list[list[str]] | None:
-    """Columns of every --workload; none without any."""
-    return [marginal.split(",") for marginal in marginals] or None
-
-
-def parse_message_bytes(message_mb: float | None) -> int | None:
+def _message_bytes(message_mb: float | None) -> int | None:
     """Bytes of --message-mb."""
     if message_mb is None:
         return None
@@ -75,6 +67,39 @@ def reads_tables(command: Any) -> Any:
         return command(*args, csv=CsvFormat(delimiter.replace("\\t", "\t"), encoding), **options)
 
     return reading
+
+
+def makes_plan(command: Any) -> Any:
+    """Options of every command that makes a plan; it is handed them as `planning`, arguments of ``make_plan``."""
+
+    @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
+    @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
+    @click.option("--message-mb", type=float, help=MESSAGE_MB)
+    @click.option("--encoder", help=ENCODERS)
+    @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
+    @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
+    @functools.wraps(command)
+    def planning(
+        *args: Any,
+        tau: int,
+        rounds: int,
+        message_mb: float | None,
+        encoder: str | None,
+        workload: Sequence[str],
+        population: str,
+        **options: Any,
+    ) -> Any:
+        given = {
+            "tau": tau,
+            "rounds": rounds,
+            "message_bytes": _message_bytes(message_mb),
+            "encoder": encoder,
+            "workload": [marginal.split(",") for marginal in workload] or None,
+            "population": population,
+        }
+        return command(*args, planning=given, **options)
+
+    return planning
 
 
 def missing_options(options: dict[str, Any]) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import DELTA_HELP, INNER, POPULATIONS, TAU
+from ..plan.defaults import DELTA_HELP
 from .common import load_schema, print_warnings
 from .group import main
-from .options import ENCODERS, MESSAGE_MB, POPULATION, missing_options, parse_message_bytes, parse_numbers, parse_workload
+from .options import makes_plan, missing_options, parse_numbers
 from .outputs import check_new, check_writable, write_json
 
 __all__ = ["account", "compare", "plan"]
@@ -23,32 +23,22 @@ __all__ = ["account", "compare", "plan"]
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
-@click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
-@click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
-@click.option("--message-mb", type=float, help=MESSAGE_MB)
 @click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
-@click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
-@click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
-@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
+@makes_plan
 def plan(
     offers: Sequence[str],
+    planning: dict[str, Any],
     schema_file: str,
     epsilon: float,
     delta: float | None,
     expected_records: int,
-    tau: int,
-    rounds: int,
-    message_mb: float | None,
     split: str | None,
-    encoder: str | None,
     claim_as_published: bool,
-    workload: Sequence[str],
     records_per_person: int,
-    population: str,
     errors: bool,
     out: str,
 ) -> None:
@@ -62,7 +52,6 @@ def plan(
     from ..plan.planner import make_plan, split_parties
 
     check_new(out, "messages made for it would be of no use without it")
-    message_bytes = parse_message_bytes(message_mb)
     loaded = load_schema(schema_file)
     if split is not None:
         loaded = split_parties(loaded, parse_numbers(split, "--split"))
@@ -73,15 +62,10 @@ def plan(
         epsilon=epsilon,
         delta=delta,
         expected_records=expected_records,
-        tau=tau,
-        rounds=rounds,
-        message_bytes=message_bytes,
-        encoder=encoder,
         claim_as_published=claim_as_published,
         public_keys=keys,
-        workload=parse_workload(workload),
         records_per_person=records_per_person,
-        population=population,
+        **planning,
     )
     made.save(out)
     print_warnings(target_in_words(made.epsilon, made.delta, made.expected_records))

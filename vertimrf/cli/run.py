@@ -11,22 +11,11 @@ from typing import Any
 import click
 
 from ..errors import ExchangeError, PlanError
-from ..plan.defaults import DELTA_HELP, INNER, POPULATIONS, TAU
+from ..plan.defaults import DELTA_HELP
 from ..progress import for_terminal
 from .common import compile_kernels, load_schema
 from .group import main
-from .options import (
-    ENCODERS,
-    EXTRA,
-    ID_FORMAT,
-    MESSAGE_MB,
-    PERSON,
-    POPULATION,
-    missing_options,
-    parse_formats,
-    parse_message_bytes,
-    parse_workload,
-)
+from .options import EXTRA, ID_FORMAT, PERSON, makes_plan, missing_options, parse_formats, reads_tables
 from .outputs import check_writable, write_json
 
 __all__ = ["accept", "run", "run_party", "run_server", "status"]
@@ -52,12 +41,12 @@ def run() -> None:
 @click.option("--id-format", default="", help=ID_FORMAT)
 @click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
 @click.option("--person", help=PERSON)
-@click.option("--delimiter", default=",", help="Between the cells of CSV files; \\t for tabs.")
-@click.option("--encoding", default="utf-8", help="Of the text of CSV files, such as latin-1.")
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--wait", is_flag=True, help=WAIT)
+@reads_tables
 def run_party(
+    csv: Any,
     folder: str,
     name: str | None,
     table: str | None,
@@ -65,8 +54,6 @@ def run_party(
     id_format: str,
     ignore_extra: bool,
     person: str | None,
-    delimiter: str,
-    encoding: str,
     exchange: str | None,
     threads: int | None,
     wait: bool,
@@ -78,7 +65,6 @@ def run_party(
     from ..options import RunOptions
     from ..runs.exchange import party_turn
     from ..runs.party_run import PartyRun
-    from ..tables.arrow import CsvFormat
 
     options = RunOptions(num_threads=threads, progress=for_terminal())
     if name is None and table is None and id_column is None:
@@ -87,7 +73,6 @@ def run_party(
         needed = missing_options({"--name": name, "--table": table, "--id": id_column})
         raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
     else:
-        csv = CsvFormat(delimiter.replace("\\t", "\t"), encoding)
         given = PartyRun.create(
             folder,
             name=name,
@@ -110,32 +95,22 @@ def run_party(
 @click.option("--epsilon", type=float, help="Privacy target of the whole run.")
 @click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, help="Public order of magnitude of the table.")
-@click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
-@click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
-@click.option("--message-mb", type=float, help=MESSAGE_MB)
-@click.option("--encoder", help=ENCODERS)
-@click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
-@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only.")
 @click.option("--out", default="synthetic.parquet", help="The synthetic table's name in FOLDER/result.")
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--wait", is_flag=True, help=WAIT)
+@makes_plan
 def run_server(
     folder: str,
+    planning: dict[str, Any],
     schema_file: str | None,
     epsilon: float | None,
     delta: float | None,
     expected_records: int | None,
-    tau: int,
-    rounds: int,
-    message_mb: float | None,
-    encoder: str | None,
-    workload: Sequence[str],
     records_per_person: int,
-    population: str,
     rows: int | None,
     seed: int | None,
     out: str,
@@ -161,13 +136,8 @@ def run_server(
             epsilon=epsilon,
             expected_records=expected_records,
             delta=delta,
-            tau=tau,
-            rounds=rounds,
-            message_bytes=parse_message_bytes(message_mb),
-            encoder=encoder,
-            workload=parse_workload(workload) or (),
             records_per_person=records_per_person,
-            population=population,
+            **planning | {"workload": planning["workload"] or ()},
             rows=rows,
             seed=seed,
             out=out,

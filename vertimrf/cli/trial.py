@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import DELTA_HELP, DOMAIN_SHARE, INNER, PAIRS_BYTES, POPULATIONS, TAU, default_encoder
+from ..plan.defaults import DELTA_HELP, DOMAIN_SHARE, INNER, PAIRS_BYTES, POPULATIONS, default_encoder
 from ..progress import for_terminal
 from .common import compile_kernels, load_open_schema, load_schema, print_findings, print_warnings
 from .group import main
-from .options import ENCODERS, MESSAGE_MB, PERSON, POPULATION, parse_message_bytes, parse_numbers, parse_workload, reads_tables
+from .options import PERSON, makes_plan, parse_numbers, reads_tables
 from .outputs import check_room, check_writable, write_json
 
 __all__ = ["evaluate", "synthesize"]
@@ -29,25 +29,21 @@ __all__ = ["evaluate", "synthesize"]
 @click.option("--delta", type=float, help=DELTA_HELP)
 @click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
 @click.option("--domain-share", type=float, default=DOMAIN_SHARE, help="Part of epsilon that private domains are found with.")
-@click.option("--encoder", help=ENCODERS)
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
-@click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
-@click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
-@click.option("--message-mb", type=float, help=MESSAGE_MB)
-@click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
 @click.option("--person", help=PERSON)
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; others are left out. Needs --person.")
-@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
 @reads_tables
+@makes_plan
 def synthesize(
     csv: Any,
     tables: Sequence[str],
+    planning: dict[str, Any],
     id_column: str | None,
     schema: str | None,
     split: str | None,
@@ -55,17 +51,11 @@ def synthesize(
     delta: float | None,
     expected_records: int | None,
     domain_share: float,
-    encoder: str | None,
     claim_as_published: bool,
     rows: int | None,
     seed: int | None,
-    tau: int,
-    rounds: int,
-    message_mb: float | None,
-    workload: Sequence[str],
     person: str | None,
     records_per_person: int,
-    population: str,
     threads: int | None,
     out: str,
     model_file: str | None,
@@ -87,7 +77,8 @@ def synthesize(
             err=json_file == "-",
         )
     if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
-        if encoder is not None or message_mb is not None or rounds != 1 or population != INNER:
+        pooled = {name: planning.pop(name) for name in ("tau", "workload")}
+        if planning != {"encoder": None, "message_bytes": None, "rounds": 1, "population": INNER}:
             raise PlanError(
                 "One holder has no sketches and all the people: leave --encoder, --rounds, --message-mb and --population out, or "
                 "deal its columns with --split."
@@ -97,8 +88,8 @@ def synthesize(
         print_warnings(target_in_words(epsilon, delta, expected_records))
         compile_kernels("party", "server")
         made = Synthesizer(
-            domains, id=id_column, expected_records=expected_records, domain_share=domain_share, tau=tau,
-            workload=parse_workload(workload), person=person, records_per_person=records_per_person,
+            domains, id=id_column, expected_records=expected_records, domain_share=domain_share,
+            **pooled, person=person, records_per_person=records_per_person,
             num_threads=threads, progress=for_terminal(),
         ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
         written = write_table(made.model.pieces(rows, seed=seed), out, made.ledger.standing)
@@ -110,12 +101,12 @@ def synthesize(
             click.echo(f"{written:,} synthetic rows written to {out}.")
         return
     # A message for every table, before it is read back.
-    most = parse_message_bytes(message_mb) or PAIRS_BYTES
+    most = planning["message_bytes"] or PAIRS_BYTES
     check_room((Path(tempfile.gettempdir()) / "message", (len(tables) + (split or "").count(",")) * most))
     if id_column is None:
         raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
     print_warnings(target_in_words(epsilon, delta, expected_records))
-    compile_kernels("party", "server", encoder or default_encoder(rounds))
+    compile_kernels("party", "server", planning["encoder"] or default_encoder(planning["rounds"]))
     trial = run_trial(
         tables,
         id_column,
@@ -129,13 +120,8 @@ def synthesize(
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
         csv=csv,
         delta=delta,
-        encoder=encoder,
         claim_as_published=claim_as_published,
-        tau=tau,
-        rounds=rounds,
-        message_bytes=parse_message_bytes(message_mb),
-        workload=parse_workload(workload),
-        population=population,
+        **planning,
     )
     print_findings(trial.result)
     write_table(trial.result.pieces(), out, trial.ledger.standing)

@@ -23,6 +23,9 @@ import tomli_w
 from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import MOST_KEY, read_bytes, sync, write_bytes, write_text
 from ..keys import PrivateKey
+from ..plan.follow_up import FollowUp
+from ..plan.plan import Plan
+from .state import RunState, Step
 
 __all__ = ["RunFolder", "create", "read_settings", "settings_as"]
 
@@ -140,6 +143,18 @@ class RunFolder:
                 LOG.warning("%s", error)
                 self._make(self.path.joinpath(REFUSED, *place).parent)
                 write_bytes(self.path.joinpath(REFUSED, *place), told)
+
+    def state(self, role: str, steps: tuple[Step, ...], plan: Plan | None, follow_up: FollowUp | None) -> RunState:
+        """How far a role's run has come: its steps, with what was refused and what stopped."""
+        return RunState(
+            role=role,
+            folder=str(self.path),
+            steps=steps,
+            refused=self.refusals(),
+            stopped=self.stopped(),
+            plan=None if plan is None else plan.fingerprint,
+            follow_up=None if follow_up is None else follow_up.fingerprint,
+        )
 
     @contextmanager
     def working(self) -> Iterator[None]:

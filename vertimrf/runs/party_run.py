@@ -259,15 +259,7 @@ class PartyRun:
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""
         plan, follow_up = self.plan, self.follow_up
-        return RunState(
-            role=self.name,
-            folder=str(self.folder),
-            steps=tuple(self._steps(plan, follow_up)),
-            refused=self._folder.refusals(),
-            stopped=self._folder.stopped(),
-            plan=None if plan is None else plan.fingerprint,
-            follow_up=None if follow_up is None else follow_up.fingerprint,
-        )
+        return self._folder.state(self.name, tuple(self._steps(plan, follow_up)), plan, follow_up)
 
     def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
         yield Step(OFFER, DONE, "a key pair was made; its public half is for the server")

@@ -264,15 +264,7 @@ class ServerRun:
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""
         plan, follow_up = self.plan, self.follow_up
-        return RunState(
-            role=SERVER,
-            folder=str(self.folder),
-            steps=tuple(self._steps(plan, follow_up)),
-            refused=self._folder.refusals(),
-            stopped=self._folder.stopped(),
-            plan=None if plan is None else plan.fingerprint,
-            follow_up=None if follow_up is None else follow_up.fingerprint,
-        )
+        return self._folder.state(SERVER, tuple(self._steps(plan, follow_up)), plan, follow_up)
 
     def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
         yield from self._of_all(OFFER, plan is not None)

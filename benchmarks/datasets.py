@@ -153,5 +153,66 @@ def high_order(records: int = 50_000, seed: int = 3) -> Dataset:
     return Dataset("high-order", tuple(f"x{i}" for i in range(len(sizes))), sizes, np.array(rows))
 
 
+def loan_book(records: int = 43_000, seed: int = 4) -> Dataset:
+    """A lender's book in the likeness of published ones: 30 columns, of up to 1,001 values; job titles and postcodes of which few
+    have most borrowers; amounts in 101 bins, several of them zero for nearly everybody; and columns that follow exactly from
+    others (state from postcode, grade from subgrade, rate from subgrade and month, instalment from amount, rate and term).
+    """
+    rng = np.random.default_rng(seed)
+
+    def often(size: int, power: float) -> npt.NDArray[np.int64]:
+        weights = 1 / np.arange(1, size + 1) ** power
+        return rng.permutation(size)[rng.choice(size, records, p=weights / weights.sum())]
+
+    def binned(amount: npt.NDArray[np.float64], most: float, bins: int = 101) -> npt.NDArray[np.int64]:
+        return np.clip(amount / most * (bins - 1), 0, bins - 1).astype(int)
+
+    def seldom(share: npt.NDArray[np.float64] | float, amount: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.where(rng.random(records) < share, amount, 0.0)
+
+    title, postcode = often(1001, 0.9), often(901, 0.7)
+    pay, cost = rng.normal(size=1001), rng.normal(size=901)
+    state = rng.integers(0, 51, 901)[postcode]
+    income = np.exp(11.0 + 0.35 * pay[title] + 0.2 * cost[postcode] + 0.35 * rng.normal(size=records))
+    length = np.where(rng.random(records) < 0.3, 10, rng.integers(0, 12, records))
+    home = np.where(rng.random(records) < 0.85, rng.choice(2, records), rng.choice(5, records))
+    purpose = often(14, 1.6)
+    risk = 0.7 * rng.normal(size=records) - 0.5 * np.log(income / 60_000) + 0.3 * (purpose % 3)
+    subgrade = np.clip(np.argsort(np.argsort(risk)) / records * 30 + rng.exponential(1.2, records), 0, 34).astype(int)
+    month, term = rng.integers(0, 60, records), (rng.random(records) < 0.15 + 0.012 * subgrade).astype(int)
+    rate = 180 + 20 * subgrade + month // 6 * 10
+    wished = np.minimum(income * rng.uniform(0.1, 0.5, records), 40_000)
+    amount = np.where(rng.random(records) < 0.6, np.round(wished / 5000) * 5000, np.round(wished / 400) * 400).clip(1000)
+    funded = np.where(rng.random(records) < 0.95, amount, amount * rng.random(records))
+    instalment = funded * (1 / (36 + 24 * term) + rate / 12_000 * 0.6)
+    debt = 100 * rng.beta(2, 4, records)
+    balance = income * rng.gamma(0.9, 0.25, records)
+    used = 100 * rng.beta(2 + 0.05 * subgrade, 2, records)
+    accounts = rng.poisson(11, records) + rng.poisson(3, records) * home
+    age = (60 - month) / (36 + 24 * term)
+    bad = rng.random(records) < 0.02 + 0.008 * subgrade
+    done = (age >= 1) | (rng.random(records) < 0.3)
+    status = np.select([bad & done, bad, done], [2, 3 + (rng.random(records) < 0.4), 1], 0)
+    paid = funded * np.where(bad, np.minimum(age, 1) * rng.random(records), np.where(done, 1.15, np.minimum(age, 1)))
+    owed = np.where(status == 0, funded * (1 - np.minimum(age, 1)), 0)
+    last = np.where(done & ~bad, funded * rng.beta(1, 3, records), instalment)
+    columns = {
+        "amount": (101, binned(amount, 40_000)), "funded": (101, binned(funded, 40_000)), "term": (2, term),
+        "rate": (1001, rate), "instalment": (101, binned(instalment, 2200)), "grade": (7, subgrade // 5),
+        "subgrade": (35, subgrade), "title": (1001, title), "length": (12, length), "home": (5, home),
+        "income": (501, binned(income, 400_000, 501)), "verified": (3, rng.choice(3, records, p=[0.4, 0.35, 0.25])),
+        "month": (60, month), "status": (5, status), "purpose": (14, purpose), "postcode": (901, postcode), "state": (51, state),
+        "debt": (101, binned(debt, 60)), "late": (31, np.minimum(seldom(0.2, rng.geometric(0.5, records)), 30).astype(int)),
+        "inquiries": (12, np.minimum(rng.poisson(0.03 * subgrade), 11)), "accounts": (61, np.minimum(accounts, 60)),
+        "records": (11, np.minimum(seldom(0.1, rng.geometric(0.7, records)), 10).astype(int)),
+        "balance": (501, binned(balance, 120_000, 501)), "used": (101, binned(used, 120)), "owed": (101, binned(owed, 40_000)),
+        "paid": (101, binned(paid, 50_000)), "fees": (101, binned(seldom(0.04 + 0.3 * bad, rng.exponential(30, records)), 300)),
+        "recovered": (101, binned(np.where(status == 2, seldom(0.6, funded * rng.beta(1, 6, records)), 0), 10_000)),
+        "last": (101, binned(last, 30_000)), "joint": (2, (rng.random(records) < 0.05).astype(int)),
+    }  # fmt: skip
+    sizes, rows = zip(*columns.values(), strict=True)
+    return Dataset("loan-book", tuple(columns), sizes, np.array(rows, np.uint16))
+
+
 # Tables that are made, none of which the planner's and the fit's constants were chosen on before this line.
-GENERATED = {"generated": generated, "payroll": payroll, "dense": dense, "high-order": high_order}
+GENERATED = {"generated": generated, "payroll": payroll, "dense": dense, "high-order": high_order, "loan-book": loan_book}

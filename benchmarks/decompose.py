@@ -7,7 +7,7 @@ One run of the protocol is taken apart by models of the same graph, each fitted 
 the truth; the figure of a line is how much the mean distance (TVD) of three-way marginals grows by it, so that the lines add up
 to the run's own:
 
-    structure     the exact marginals of the graph's cliques: what the graph cannot hold
+    structure     the exact marginals of the graph's cliques: what the graph cannot hold, and what merged values hide
     measured      instead, exact counts of the marginals that were measured, in the bins that they were measured in: what nobody
                   measured, and what bins hide
     fit           the same, weighed by the noise's size and fitted as far as a run does: what shrinking costs without noise
@@ -22,6 +22,7 @@ better graph could gain shows in "structure". Exact figures: for development, on
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -35,10 +36,10 @@ import numpy.typing as npt
 
 from vertimrf.evaluate import tvd
 from vertimrf.model.fit import fit
-from vertimrf.model.junction_tree import JunctionTree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement
 from vertimrf.model.sample import sample
+from vertimrf.model.value_classes import spread_within
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -71,9 +72,13 @@ def exact(measurement: Measurement, codes: datasets.Codes) -> Measurement:
     return replace(measurement, counts=counts)
 
 
-def of_cliques(tree: JunctionTree, codes: datasets.Codes) -> MarkovRandomField:
-    """The model of a graph with the exact marginals of its cliques."""
-    factors = []
+def of_cliques(model: MarkovRandomField, codes: datasets.Codes) -> MarkovRandomField:
+    """A model of the same graph, and the same classes of values, with the exact marginals of its cliques."""
+    tree, maps, factors, values = model.tree, model.class_maps, [], {}
+    for a, classes in maps.items():
+        counts = np.bincount(codes[a], minlength=len(classes)).astype(np.float64)
+        values[a] = spread_within(classes, np.bincount(classes, weights=counts).astype(np.float64), counts, 0.0)
+    codes = np.array([maps[a][row] if a in maps else row for a, row in enumerate(codes)], np.uint16)
     for clique, separator in zip(tree.cliques, tree.separators, strict=True):
         shape = tuple(tree.sizes[a] for a in clique)
         rows = [codes[a].astype(np.int64) for a in clique]
@@ -82,7 +87,7 @@ def of_cliques(tree: JunctionTree, codes: datasets.Codes) -> MarkovRandomField:
         # What never occurs is next to impossible; given what never occurs, all is alike.
         logs = np.log(np.where(own > 0, np.maximum(counts, 1e-9) / np.maximum(own, 1), own.size / counts.size))
         factors.append(Factor(clique, logs))
-    return MarkovRandomField(tree, float(codes.shape[1]), factors)
+    return MarkovRandomField(tree, float(codes.shape[1]), factors, classes=values)
 
 
 def stages(
@@ -90,15 +95,16 @@ def stages(
 ) -> Iterator[tuple[str, MarkovRandomField]]:
     """The models, from the truth to the run's own."""
     tree, total = result.model.tree, result.model.total
+    again = functools.partial(fit, result.model.sizes, tree=tree, classes=result.model.class_maps)
     held = [m for m in local if tree.covering(m.attributes) >= 0]
     kept = [m for m in crossing if tree.covering(m.attributes) >= 0]
-    yield "structure", of_cliques(tree, codes)
+    yield "structure", of_cliques(result.model, codes)
     counted, crossed = [exact(m, codes) for m in held], [exact(m, codes) for m in kept]
     sharp = [replace(m, sigma=EXACTLY * np.asarray(m.sigma)) for m in (*counted, *crossed)]
-    yield "measured", fit(tree.sizes, sharp, float(codes.shape[1]), tree=tree, min_improvement=0.0, steps=12)
-    yield "fit", fit(tree.sizes, [*counted, *crossed], float(codes.shape[1]), tree=tree)
+    yield "measured", again(sharp, float(codes.shape[1]), min_improvement=0.0, steps=12)
+    yield "fit", again([*counted, *crossed], float(codes.shape[1]))
     if kept:
-        yield "cross-party", fit(tree.sizes, [*counted, *kept], total, tree=tree)
+        yield "cross-party", again([*counted, *kept], total)
     yield "local", result.model
 
 

@@ -419,8 +419,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the last fit forgets what cannot be",
         "server/server.py",
-        "warm=graph.start, zeros=zeros, progress=told",
-        "warm=graph.start, progress=told",
+        "warm=graph.start, zeros=zeros, classes=graph.classes,",
+        "warm=graph.start, classes=graph.classes,",
         ("test_impossible_runs.py",),
     ),
     Mutation(
@@ -524,16 +524,30 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a larger marginal of k units has the noise of one",
         "party/local_model.py",
-        "noise.gaussian(units * exact, sigma), sigma, units))",
-        "noise.gaussian(units * exact, plan.unit_sigma), sigma, units))",
+        "noise.gaussian(units * exact, sigma), sigma, units, bins))",
+        "noise.gaussian(units * exact, plan.unit_sigma), sigma, units, bins))",
         ("test_leaks.py",),
     ),
     Mutation(
         "marginals are chosen by the exact count",
         "party/local_model.py",
         "total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)",
-        "total = max(float(sum(table.sum() for table in marginals([(0,)]))), 1.0)",
+        "total = max(float(sum(table.sum() for table in marginals([(0,)], {}))), 1.0)",
         ("test_leaks.py",),
+    ),
+    Mutation(
+        "values are merged by their exact counts",
+        "party/local_model.py",
+        "maps = merged_values({m.attributes[0]: m.counts for m in measured},",
+        "maps = merged_values(dict(enumerate(marginals([(i,) for i in range(d)], {}))),",
+        ("party/test_local_model.py",),
+    ),
+    Mutation(
+        "larger marginals are read in whatever values they have",
+        "message.py",
+        'counts = _array(arrays, f"marginal{i}", np.int64, shape)',
+        'counts = arrays[f"marginal{i}"]',
+        ("party/test_local_model.py",),
     ),
     Mutation(
         "a record counts once for every piece that its table is read in",

@@ -88,7 +88,7 @@ def run(plan: Plan, tables: Sequence[Table], taken_for_the_same: bool = False) -
     crossing = cross_party_marginals(plan, messages, initial, total).measurements
     graph = combine_graphs(plan, local, crossing, total)
     used = [m for m in (*local, *crossing) if graph.tree.covering(m.attributes) >= 0]
-    model = fit(sizes, used, total, tree=graph.tree, warm=graph.start)
+    model = fit(sizes, used, total, tree=graph.tree, warm=graph.start, classes=graph.classes)
     return sample(model, round(total), np.random.default_rng(0)), None
 
 

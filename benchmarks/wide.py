@@ -208,7 +208,7 @@ def load(path):
         bins = tuple(data[f"bins{i}_{j}"] if binned else None for j, binned in enumerate(m["binned"]))
         made.append(Measurement(tuple(m["attributes"]), bins, data[f"counts{i}"], data[f"sigma{i}"]))
     alike = SimpleNamespace(relevance=lambda attributes: 1.0)
-    schema = SimpleNamespace(sizes=tuple(head["sizes"]), combinations=())
+    schema = SimpleNamespace(sizes=tuple(head["sizes"]), combinations=(), parties=())
     plan = SimpleNamespace(schema=schema, tau=head["tau"], workload=alike)
     return plan, made[: head["local"]], made[head["local"] :], head["total"]
 

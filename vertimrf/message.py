@@ -21,8 +21,9 @@ from .files import container, sealed
 from .files.atomic import read_bytes, write_bytes
 from .files.bits import pack_bits, packed_size, unpack_bits
 from .keys import PrivateKey, called, open_sealed, seal
-from .model.measurement import Measurement
+from .model.measurement import BinMap, Measurement
 from .plan.follow_up import FollowUp
+from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
 from .sketches.parameters import CrossPartyRelease, packed_bytes
@@ -279,18 +280,7 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
     if not isinstance(party, int) or not 0 <= party < len(plan.local):
         raise MessageError(f"party {party!r} is not one of the plan's {len(plan.local)}.")
     sizes = plan.schema.sizes
-    mine = set(plan.schema.varying(plan.party_names[party]))
-    marginals = []
-    for i, entry in enumerate(header["marginals"]):
-        attributes = tuple(int(a) for a in entry["attributes"])
-        if list(attributes) != sorted(set(attributes) & mine):
-            raise MessageError(f"marginal {i} is of attributes that are not the party's own, or not in order.")
-        shape = tuple(sizes[a] for a in attributes)
-        sigma, units = float(entry["sigma"]), entry["units"]
-        if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
-            raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
-        marginals.append(LocalMarginal(attributes, _array(arrays, f"marginal{i}", np.int64, shape), sigma, units))
-    _check_marginals(marginals, plan.local[party], plan.schema.varying(plan.party_names[party]), plan.expected_records)
+    marginals = _marginals(header["marginals"], arrays, plan, party)
     bins = []
     number = itertools.count()
     groups = plan.schedule.of_party(party)
@@ -327,6 +317,32 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
         sketches=tuple(sketches),
         agreement=tuple(agreement),
     )
+
+
+def _marginals(
+    entries: Sequence[dict[str, Any]], arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int
+) -> list[LocalMarginal]:
+    """Local marginals, each checked against the plan: one-way marginals, and larger ones in the values that these merge."""
+    sizes, name = plan.schema.sizes, plan.party_names[party]
+    own = plan.schema.varying(name)
+    marginals: list[LocalMarginal] = []
+    merged: dict[int, BinMap] = {}
+    for i, entry in enumerate(entries):
+        attributes = tuple(int(a) for a in entry["attributes"])
+        if list(attributes) != sorted(set(attributes) & set(own)):
+            raise MessageError(f"marginal {i} is of attributes that are not the party's own, or not in order.")
+        if i == len(own) and [m.attributes for m in marginals] == [(a,) for a in own]:
+            one_way = {m.attributes[0]: m.counts for m in marginals}
+            merged = merged_values(one_way, plan.local[party].one_way_sigma, merging(plan.schema, name))
+        bins = tuple(merged.get(a) for a in attributes)
+        shape = tuple(sizes[a] if m is None else int(m.max()) + 1 for a, m in zip(attributes, bins, strict=True))
+        sigma, units = float(entry["sigma"]), entry["units"]
+        if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
+            raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
+        counts = _array(arrays, f"marginal{i}", np.int64, shape)
+        marginals.append(LocalMarginal(attributes, counts, sigma, units, bins if any(m is not None for m in bins) else ()))
+    _check_marginals(marginals, plan.local[party], own, plan.expected_records)
+    return marginals
 
 
 def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequence[int], expected: int) -> None:
@@ -382,12 +398,15 @@ class LocalMarginal:
         counts: units times the counts, plus noise [shape=(size, ...), int64].
         sigma: standard deviation of that noise.
         units: how many units of measurement it took.
+        bins: per attribute the map code -> merged value [shape=(size,), int64], or None where values are not merged; empty where
+            none is. They follow from the party's one-way marginals (:mod:`vertimrf.plan.merging`), and do not travel.
     """
 
     attributes: tuple[int, ...]
     counts: npt.NDArray[np.int64]
     sigma: float
     units: int = 1
+    bins: tuple[BinMap | None, ...] = ()
 
     @property
     def error(self) -> float:
@@ -396,4 +415,5 @@ class LocalMarginal:
 
     def measurement(self, source: str) -> Measurement:
         """It as the model is fitted to it."""
-        return Measurement(self.attributes, (None,) * len(self.attributes), self.counts / self.units, self.error, source)
+        bins = self.bins or (None,) * len(self.attributes)
+        return Measurement(self.attributes, bins, self.counts / self.units, self.error, source)

@@ -524,7 +524,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("secret", 0.02, ("parties.secret",), as_json("hospital.key"), read_secret),
     Kind("envelopes", 0.04, tuple(f"{plan}.envelopes.json" for plan in ("count", "pairs")), as_envelopes, read_envelopes),
     Kind("id sample", 0.02, ("ids.sample.json",), as_envelopes, read_sample),
-    Kind("model", 0.08, tuple(f"{plan}.model" for plan in ("count", "persons", "outer")), as_container, read_model),
+    Kind("model", 0.08, tuple(f"{plan}.model" for plan in ("count", "persons", "outer", "classes")), as_container, read_model),
     Kind("schema", 0.07, ("schema.toml",), as_toml, read_schema_file),
     Kind("schema json", 0.07, ("schema.json", "found.json", "domain.json"), as_json("schema.json"), read_schema_file),
     Kind("open schema", 0.05, ("open.toml",), as_toml, read_open_schema),

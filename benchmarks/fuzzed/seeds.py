@@ -16,6 +16,8 @@ import tomli_w
 from vertimrf.errors import ModelError
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Answer, Message
+from vertimrf.model.fit import fit
+from vertimrf.model.measurement import Measurement
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
 from vertimrf.party.alignment import sample_ids, seal_sample
@@ -227,6 +229,17 @@ def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRin
         if name == "count":
             (folder / "report.json").write_text(json.dumps(result.to_json()))
             _outer_model(folder, keys, table, secret)
+            _model_in_classes(folder, released)
+
+
+def _model_in_classes(folder: Path, released: Model) -> None:
+    """A model that has several values of an attribute as one."""
+    sizes = released.schema.sizes
+    classes = {0: np.arange(sizes[0]) // 2}
+    margins = [released.field.marginal((a,)) for a in range(len(sizes))]
+    alone = [Measurement((a,), (None,), counts, 1.0) for a, counts in enumerate(margins)]
+    field = fit(sizes, alone, released.field.total, classes=classes)
+    replace(released, field=field).save(folder / "classes.model")
 
 
 def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -> None:

@@ -176,3 +176,58 @@ def test_a_message_of_more_units_than_the_ledger_has_is_refused():
 def test_a_plan_without_larger_marginals_has_no_such_event():
     plan = plan_local((4, 5), 0.5, 10**5, False, larger=False)
     assert plan == LocalPlan(math.sqrt(2), 0.0, 0, 0.0, 10**5, False)
+
+
+def long_message(seed=0, records=4_000, epsilon=2.0):
+    """Of a long domain whose values are rare but for two, beside two short ones."""
+    schema = Schema.of({"one": [Attribute.integer("long", 200), Attribute.integer("b", 3), Attribute.integer("c", 2)]})
+    plan = make_plan(schema, epsilon=epsilon, delta=1e-6, expected_records=records, nonce="long")
+    rng = np.random.default_rng(seed)
+    long = np.where(rng.random(records) < 0.7, rng.choice([3, 120], records), rng.integers(0, 200, records))
+    codes = np.array([long, (long > 100) + rng.integers(0, 2, records), rng.integers(0, 2, records)], np.uint16)
+    table = Table(schema.attributes, np.arange(1, records + 1, dtype=np.uint64), codes)
+    return Party(plan, "one", Secret.new(), FixedNoise(seed)).run(table), plan, codes
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None)
+def test_the_server_works_out_the_values_that_a_party_has_merged(seed):
+    message, plan, _ = long_message(seed)
+    back = Message.from_bytes(message.to_bytes(plan), plan)
+    for sent, read in zip(message.marginals, back.marginals, strict=True):
+        concerned = len(sent.attributes) > 1 and 0 in sent.attributes
+        assert len(sent.bins) == len(read.bins) == (len(sent.attributes) if concerned else 0)
+        for a, b in zip(sent.bins, read.bins, strict=True):
+            assert (a is None) == (b is None)
+            np.testing.assert_array_equal(0 if a is None else a, 0 if b is None else b)
+    pair = next(m for m in back.marginals if m.attributes == (0, 1))
+    assert pair.counts.shape == (pair.bins[0].max() + 1, 3)
+    assert 3 <= pair.bins[0].max() + 1 < 150
+    # What is not rare stays a value of its own.
+    assert (pair.bins[0] == pair.bins[0][3]).sum() == (pair.bins[0] == pair.bins[0][120]).sum() == 1
+
+
+def test_a_message_whose_marginals_have_other_shapes_is_refused_in_a_sentence():
+    message, plan, _ = long_message()
+    place = next(i for i, m in enumerate(message.marginals) if m.attributes == (0, 1))
+    own = message.marginals[place]
+    merged = own.bins[0].max() + 1
+    for shape in ((200, 3), (merged - 1, 3), (merged, 2)):
+        bad = (*message.marginals[:place], replace(own, counts=np.zeros(shape, np.int64)), *message.marginals[place + 1 :])
+        with pytest.raises(MessageError, match=rf"marginal{place} has shape .* not \({merged}, 3\)"):
+            Message.from_bytes(replace(message, marginals=bad).to_bytes(plan), plan)
+
+
+def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
+    values = []
+    for seed in range(25):
+        message, _, codes = long_message(seed)
+        for m in message.marginals:
+            if m.bins:
+                rows = [codes[a] if bins is None else bins[codes[a]] for a, bins in zip(m.attributes, m.bins, strict=True)]
+                truth = np.bincount(np.ravel_multi_index(rows, m.counts.shape), minlength=m.counts.size)
+                values.append((m.measurement("").counts.ravel() - truth) / m.error)
+    together = np.concatenate(values)
+    # Mean 0 and variance 1, within five standard errors (1 / sqrt(count), sqrt(2 / count)).
+    assert abs(together.mean()) < 5 / math.sqrt(together.size)
+    assert abs(together.var() - 1) < 5 * math.sqrt(2 / together.size)

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..errors import PlanError, TableError
 from ..kernels.multiset import MODULUS
 from ..party.persons import unnamed
-from ..party.records import Composite, Encoder
+from ..party.records import Composite, Encoder, merged_sizes
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress
@@ -95,13 +95,17 @@ class ClusterRecords:
             out = tuple(own.then(more, before) for own, more in zip(out, found, strict=True))
         return out
 
-    def marginals(self, wanted: Sequence[tuple[int, ...]]) -> Iterator[npt.NDArray[np.int64]]:
+    def marginals(
+        self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]]
+    ) -> Iterator[npt.NDArray[np.int64]]:
         """See :class:`vertimrf.party.records.Records`: so many in a pass that their tables stay small."""
         sizes = [attribute.size for attribute in self.attributes]
-        ends = itertools.accumulate(math.prod(sizes[place] for place in own) for own in wanted)
+        counted_sizes = merged_sizes(sizes, merged)
+        ends = itertools.accumulate(math.prod(counted_sizes[place] for place in own) for own in wanted)
         for _, some in itertools.groupby(zip(wanted, ends, strict=True), lambda own: own[1] // PASS_CELLS):
             asked = [own for own, _ in some]
-            counted = [self._submit("marginals", functools.partial(work.count, sizes, asked), part) for part in self.parts]
+            count = functools.partial(work.count, sizes, asked, merged)
+            counted = [self._submit("marginals", count, part) for part in self.parts]
             yield from self._merged("marginals", counted, _added)
 
     def encoded(

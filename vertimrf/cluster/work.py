@@ -6,7 +6,7 @@ Every task is deterministic, so that what a lost worker has done is done again e
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -161,9 +161,11 @@ def broken(combinations: Sequence[Combination], part: Part) -> tuple[Broken, ...
     return count_broken(part.codes(), combinations)
 
 
-def count(sizes: Sequence[int], wanted: Sequence[tuple[int, ...]], part: Part) -> list[npt.NDArray[np.int64]]:
+def count(
+    sizes: Sequence[int], wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]], part: Part
+) -> list[npt.NDArray[np.int64]]:
     """Counts of the cells of marginals."""
-    return list(count_marginals(part.codes(), sizes, wanted))
+    return list(count_marginals(part.codes(), sizes, wanted, merged))
 
 
 def hashed(key: bytes, part: Part) -> int:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ..errors import ModelError
 from .junction_tree import JunctionTree, junction_tree
 from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField, Summary, summary_of
-from .measurement import Measurement
+from .measurement import BinMap, Measurement
 from .proximal_step import Dual, LogFactors
+from .value_classes import ValueClasses, in_classes, sizes_in_classes, spread_within
 
 __all__ = ["fit", "summarize"]
 
@@ -59,6 +60,7 @@ def fit(
     tree: JunctionTree | None = None,
     warm: MarkovRandomField | None = None,
     zeros: Sequence[Factor] = (),
+    classes: Mapping[int, BinMap] | None = None,
     proximal_weight: float = 30.0,
     min_improvement: float | None = None,
     steps: int = 50,
@@ -91,6 +93,8 @@ def fit(
         tree: a junction tree that covers every measurement and structural zero; default: from their attributes.
         warm: a model to start from; its factors that fit in the tree are taken over.
         zeros: factors under which some combinations have no mass (:mod:`~.structural_zeros`); no fit ever gives them any.
+        classes: by attribute, the map value -> class of values that the model holds as one (:mod:`~.value_classes`); the tree,
+            a model to start from and structural zeros are then of classes.
         proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all
             cells); the smaller it is, the farther a step goes.
         min_improvement: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than
@@ -115,6 +119,9 @@ def fit(
             f"Give a proximal weight above zero, a least improvement in [0, 1) and at least one step, not "
             f"{proximal_weight}, {min_improvement} and {steps}."
         )
+    values, classes = measurements, classes or {}
+    sizes = sizes_in_classes(sizes, classes)
+    measurements = [in_classes(m, classes) for m in values]
     if tree is None:
         tree = junction_tree(sizes, _edges([*measurements, *zeros]))
     if tree.sizes != sizes:
@@ -164,7 +171,20 @@ def fit(
         0.5 * float(np.sum(np.square((part - m.counts.ravel()) / np.broadcast_to(m.sigma, m.counts.shape).ravel())))
         for m, part in zip(measurements, parts, strict=False)
     )
-    return MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)
+    out = MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)
+    alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
+    spread = {a: _spread(own, out.marginal((a,)), alone[a]) for a, own in classes.items()}
+    return MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
+
+
+def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> ValueClasses:
+    """Values within their classes, by the measurements of their attribute alone; alike where there is none."""
+    # Parties that hold an attribute together measure it once each.
+    weights = [float(np.mean(m.sigma)) ** -2 for m in alone]
+    if not alone:
+        return spread_within(classes, records, np.zeros(len(classes)), 1.0)
+    counts = np.average([m.counts for m in alone], axis=0, weights=weights)
+    return spread_within(classes, records, counts, sum(weights) ** -0.5)
 
 
 def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:

@@ -18,6 +18,7 @@ from .measurement import BinMap, bin_table
 from .pair_marginals import Merged, merge_maps, pair_marginals, summed
 from .propagation import Propagation
 from .proximal_step import Dual, LogFactors
+from .value_classes import ValueClasses
 
 __all__ = ["Factor", "MarkovRandomField", "Summary"]
 
@@ -77,6 +78,7 @@ class MarkovRandomField:
         factors: their product is the distribution; each fits in some clique.
         loss: weighted squared error of the fit, sum of (expected - measured)^2 / (2 sigma^2).
         engine: where a fit has just calibrated these factors; they are calibrated when needed otherwise.
+        classes: attributes whose values are in classes: tree and factors are of those, all else of values.
     """
 
     def __init__(
@@ -86,17 +88,24 @@ class MarkovRandomField:
         factors: Sequence[Factor],
         loss: float = 0.0,
         engine: Propagation | None = None,
+        classes: Mapping[int, ValueClasses] | None = None,
     ) -> None:
         self.tree = tree
         self.total = float(total)
         self.factors = tuple(factors)
         self.loss = float(loss)
+        self.classes = dict(classes or {})
         self._engine = engine
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Domain size of every attribute."""
-        return self.tree.sizes
+        """Domain size of every attribute, in values."""
+        return tuple(len(self.classes[a].shares) if a in self.classes else size for a, size in enumerate(self.tree.sizes))
+
+    @property
+    def class_maps(self) -> dict[int, BinMap]:
+        """Of attributes whose values are in classes, the map value -> class."""
+        return {a: own.classes for a, own in self.classes.items()}
 
     def marginal(self, attributes: Sequence[int], max_cells: int = MAX_CELLS) -> Array:
         """Expected counts of a marginal.
@@ -114,6 +123,14 @@ class MarkovRandomField:
         attributes = tuple(int(a) for a in attributes)
         self._check(attributes)
         self._check(attributes, math.prod(self.sizes[a] for a in attributes), max_cells)
+        table = self._of_classes(attributes, max_cells)
+        for axis, a in enumerate(attributes):
+            if a in self.classes:
+                table = self.classes[a].spread(table, axis)
+        return table
+
+    def _of_classes(self, attributes: tuple[int, ...], max_cells: int) -> Array:
+        """As :meth:`marginal`, values in classes where they are."""
         if not attributes:
             return np.array(self.total)
         home = self.tree.covering(attributes)
@@ -141,7 +158,12 @@ class MarkovRandomField:
         Raises:
             ModelError: as for :meth:`marginal`.
         """
-        maps = [(None,) * len(own) for own in wanted] if bins is None else bins
+        asked = [(None,) * len(own) for own in wanted] if bins is None else bins
+        # Of an attribute in classes, first their marginals are found.
+        maps = [
+            tuple(self.classes[a].merged(own) if a in self.classes else own for a, own in zip(attributes, given, strict=True))
+            for attributes, given in zip(wanted, asked, strict=True)
+        ]
         merged: dict[int, Merged] = {}
         pairs = [i for i, own in enumerate(wanted) if len(own) == 2 and own[0] != own[1]]
         of_attribute: dict[int, list[BinMap | None]] = collections.defaultdict(list)
@@ -153,19 +175,27 @@ class MarkovRandomField:
             merged[a] = merge_maps(bin_maps)
         classes = {a: m.classes for a, m in merged.items()}
         for a, b in (wanted[i] for i in pairs):
-            cells = math.prod(self.sizes[x] if (c := classes[x]) is None else int(c.max()) + 1 for x in (a, b))
+            cells = math.prod(self.tree.sizes[x] if (c := classes[x]) is None else int(c.max()) + 1 for x in (a, b))
             self._check((a, b), cells, max_cells)
         found = pair_marginals(self.tree, self.beliefs, [(wanted[i][0], wanted[i][1]) for i in pairs], classes)
         out = []
-        for own, own_maps in zip(wanted, maps, strict=True):
+        for own, own_maps, given in zip(wanted, maps, asked, strict=True):
             if len(own) == 2 and own[0] != own[1]:
                 a, b = own
                 table = (found[a, b] if a < b else found[b, a].T) * self.total
                 left = [merged[x].bins_of(bins) for x, bins in zip(own, own_maps, strict=True)]
             else:
-                table, left = self.marginal(own, max_cells), list(own_maps)
+                own = tuple(int(a) for a in own)
+                self._check(own)
+                self._check(own, math.prod(self.tree.sizes[a] for a in own), max_cells)
+                table, left = self._of_classes(own, max_cells), list(own_maps)
             shape = [n if m is None else int(m.max()) + 1 for n, m in zip(table.shape, left, strict=True)]
-            out.append(bin_table(table, left, shape))
+            table = bin_table(table, left, shape)
+            for axis, (a, done, bin_map) in enumerate(zip(own, own_maps, given, strict=True)):
+                if a in self.classes and done is None:
+                    self._check(tuple(own), table.size // table.shape[axis] * self.sizes[a], max_cells)
+                    table = self.classes[a].spread(table, axis, bin_map)
+            out.append(table)
         return out
 
     @cached_property
@@ -188,20 +218,25 @@ class MarkovRandomField:
         """Cells, treewidth, bytes and time of a fit."""
         return summary_of(self.tree)
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """The model as a file holds it: a JSON-able header, and named arrays."""
         header = {
-            "sizes": list(self.sizes),
+            "sizes": list(self.tree.sizes),
             "cliques": [list(c) for c in self.tree.cliques],
             "parents": list(self.tree.parents),
             "total": self.total,
             "loss": self.loss,
             "factors": [list(f.attributes) for f in self.factors],
         }
-        return header, {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
+        arrays: dict[str, npt.NDArray[Any]] = {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
+        if self.classes:
+            header["classes"] = list(self.classes)
+            arrays |= {f"classes{a}": own.classes.astype(np.uint16) for a, own in self.classes.items()}
+            arrays |= {f"shares{a}": own.shares for a, own in self.classes.items()}
+        return header, arrays
 
     @classmethod
-    def of_parts(cls, header: dict[str, Any], arrays: Mapping[str, Array]) -> MarkovRandomField:
+    def of_parts(cls, header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> MarkovRandomField:
         """The model that :meth:`parts` took apart.
 
         Raises:
@@ -224,7 +259,7 @@ class MarkovRandomField:
             fits = fits and f.logs.shape == shape and f.logs.dtype == np.float64 and bool((f.logs < MOST_LOG).all())
             if not fits:
                 raise ModelError("A factor of the model does not fit its cliques, or holds what is no logarithm.")
-        return cls(tree, total, factors, loss)
+        return cls(tree, total, factors, loss, classes=_classes_of_parts(tree, header.get("classes", []), arrays))
 
     def restricted(self, codes: Mapping[int, npt.ArrayLike]) -> MarkovRandomField:
         """The model given that some attributes take some of their values, exactly; those values are all that is left of them.
@@ -257,14 +292,18 @@ class MarkovRandomField:
                     f"The model has no records whose attribute {attribute} has one of the codes {kept.tolist()}, given the "
                     "conditions before it; ask for other values."
                 )
-            sizes = tuple(kept.size if a == attribute else size for a, size in enumerate(model.sizes))
-            factors = [
+            classes, extra = dict(model.classes), []
+            if attribute in classes:
+                kept, mass, classes[attribute] = classes[attribute].restricted(kept)
+                extra = [Factor((attribute,), np.log(mass))]
+            sizes = tuple(kept.size if a == attribute else size for a, size in enumerate(model.tree.sizes))
+            factors = extra + [
                 Factor(f.attributes, np.take(f.logs, kept, axis=f.attributes.index(attribute)) if attribute in f.attributes
                        else f.logs)
                 for f in model.factors
             ]  # fmt: skip
             tree = JunctionTree(sizes, model.tree.cliques, model.tree.parents)
-            model = MarkovRandomField(tree, total, factors, self.loss)
+            model = MarkovRandomField(tree, total, factors, self.loss, classes=classes)
         return model
 
     def _check(self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS) -> None:
@@ -321,7 +360,7 @@ class MarkovRandomField:
             later = set().union(*links[i + 1 :]) | keep
             union = names + tuple(a for a in below if a not in names)
             out = tuple(a for a in union if a in later)
-            cells = max(math.prod(self.sizes[a] for a in out), table.size, part.size)
+            cells = max(math.prod(self.tree.sizes[a] for a in out), table.size, part.size)
             if cells > max_cells:
                 raise ModelError(
                     f"The marginal of attributes {tuple(sorted(wanted))} needs an intermediate table of {cells:,} cells, "
@@ -334,6 +373,27 @@ class MarkovRandomField:
             names = out
         drop = tuple(i for i, a in enumerate(names) if a not in keep)
         return tuple(a for a in names if a in keep), table.sum(axis=drop)
+
+
+def _classes_of_parts(
+    tree: JunctionTree, attributes: Sequence[int], arrays: Mapping[str, npt.NDArray[Any]]
+) -> dict[int, ValueClasses]:
+    """Classes of values as a file has them.
+
+    Raises:
+        ModelError: they do not fit the tree, or their shares are none.
+    """
+    out = {}
+    for a in attributes:
+        classes, shares = arrays[f"classes{a}"], arrays[f"shares{a}"]
+        fits = type(a) is int and 0 <= a < len(tree.sizes) and classes.ndim == 1 and classes.shape == shares.shape
+        fits = fits and classes.dtype == np.uint16 and shares.dtype == np.float64
+        if not fits or not np.array_equal(np.unique(classes), np.arange(tree.sizes[a])) or not (shares > 0).all():
+            raise ModelError("Classes of values of the model do not fit its cliques, or have no shares.")
+        if not np.allclose(np.bincount(classes, weights=shares), 1.0):
+            raise ModelError("Classes of values of the model have shares that do not come to 1.")
+        out[a] = ValueClasses(classes.astype(np.int64), shares)
+    return out
 
 
 def _transposed(table: Array, names: Sequence[int], wanted: Sequence[int]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,13 @@ class Measurement:
     def binned(self, table: Array) -> Array:
         """Counts of values as counts of this measurement's cells [as ``counts``]."""
         return bin_table(table, self.bins, self.counts.shape)
+
+    def trimmed(self) -> Measurement:
+        """It without the bins at the end of an axis that no value falls into."""
+        shape = [n if bins is None else int(bins.max()) + 1 for n, bins in zip(self.counts.shape, self.bins, strict=True)]
+        kept = tuple(slice(n) for n in shape)
+        sigma = np.broadcast_to(np.asarray(self.sigma, np.float64), self.counts.shape)
+        return replace(self, counts=self.counts[kept], sigma=sigma[kept])
 
     def misfit(self, expected: Array) -> float:
         """R-score against a model, less what noise alone would add (VertiMRF, phase 3; PrivMRF's R-score, debiased).

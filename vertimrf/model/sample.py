@@ -12,6 +12,7 @@ from ..errors import ModelError
 from ..kernels import sample as draw
 from .markov_random_field import MarkovRandomField
 from .propagation import axis_map
+from .value_classes import ValueClasses
 
 __all__ = ["sample"]
 
@@ -58,7 +59,7 @@ def sample(
         return codes
     if not 1 <= rows < 1 << 32:
         raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times.")
-    sizes = model.sizes
+    sizes = model.tree.sizes
     codes = np.zeros((len(sizes), rows), np.uint16)
     walk = zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True)
     for done, (clique, separator, belief) in enumerate(walk):
@@ -74,4 +75,20 @@ def sample(
         seed = rng.integers(1 << 64, dtype=np.uint64)
         cells = draw.share_out(belief.ravel(), offsets, columns, math.prod(sizes[a] for a in new), counts, seed)
         draw.assign(codes, order, cells, np.array(new, np.int64), np.array([sizes[a] for a in new], np.int64))
+    for a, classes in model.classes.items():
+        codes[a] = _values(codes[a], classes, rng)
     return codes
+
+
+def _values(codes: Codes, classes: ValueClasses, rng: np.random.Generator) -> Codes:
+    """Values of rows whose classes are known: those of one class are shared out as the rows of a separator's cell are."""
+    order = np.argsort(classes.classes, kind="stable")
+    width = np.bincount(classes.classes)
+    out = np.empty_like(codes)
+    rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(width)))[:-1])
+    for own, values in zip(rows, np.split(order, np.cumsum(width)[:-1]), strict=True):
+        ends = np.cumsum(classes.shares[values]) * len(own)
+        # Systematic sampling: of a value expected e times, floor(e) or ceil(e).
+        chosen = np.searchsorted(ends, np.arange(len(own)) + rng.random(), side="right")
+        out[own] = values[np.minimum(rng.permutation(chosen), len(values) - 1)]
+    return out

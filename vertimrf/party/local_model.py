@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..message import LocalMarginal
 from ..model.clique_budget import CliqueBudget
 from ..model.junction_tree import JunctionTree
+from ..plan.merging import merged_values
 from ..plan.plan import SCORE_GRID, LocalPlan
 from ..plan.workload import Workload
 from ..privacy.noise import Noise
@@ -19,8 +20,10 @@ from ..progress import Progress
 
 __all__ = ["release_local_model"]
 
-# Exact counts of marginals, one after the other as they are asked for.
-Marginals = Callable[[Sequence[tuple[int, ...]]], Iterable[npt.NDArray[np.int64]]]
+# Exact counts of marginals, one after the other as they are asked for, of values merged by the maps of some attributes.
+Marginals = Callable[
+    [Sequence[tuple[int, ...]], Mapping[int, npt.NDArray[np.int64]]], Iterable[npt.NDArray[np.int64]]
+]
 
 # What a cell of a marginal of three attributes weighs beside a cell of a pair, where cliques are scarce.
 TRIPLE_WEIGHT = 0.25
@@ -36,6 +39,7 @@ def release_local_model(
     progress: Progress | None = None,
     workload: Workload | None = None,
     linked: Sequence[Sequence[int]] = (),
+    long: Mapping[int, bool] | None = None,
 ) -> tuple[LocalMarginal, ...]:
     """Run LocMRF on one party's table: all that it publishes.
 
@@ -51,6 +55,8 @@ def release_local_model(
         progress: told of how many cells have been released.
         workload: marginals that matter most, attributes numbered within the party.
         linked: attributes that the schema's impossible combinations link: the model holds them in cliques, so they come first.
+        long: attributes whose light values are merged for all but one-way marginals (:mod:`vertimrf.plan.merging`), with whether
+            they are ordered.
 
     Returns:
         Measured marginals, attributes numbered within the party; one-way marginals first.
@@ -60,28 +66,31 @@ def release_local_model(
     wanted = Workload() if workload is None else workload
     measured = [
         LocalMarginal((i,), noise.gaussian(counts, plan.one_way_sigma), plan.one_way_sigma)
-        for i, counts in enumerate(marginals([(i,) for i in range(d)]))
+        for i, counts in enumerate(marginals([(i,) for i in range(d)], {}))
     ]
     if not plan.units:
         return tuple(measured)
     # From here on only noisy figures steer.
     total = max(float(np.mean([m.counts.sum() for m in measured])), 1.0)
+    maps = merged_values({m.attributes[0]: m.counts for m in measured}, plan.one_way_sigma, long or {})
+    sizes = tuple(int(maps[a].max()) + 1 if a in maps else size for a, size in enumerate(sizes))
     budget = CliqueBudget(sizes, plan.largest_clique)
     for own in linked:
         budget.try_clique(own)
     if plan.score_sigma:
         pairs = list(itertools.combinations(range(d), 2))
-        scores = _noisy_r_scores(marginals, pairs, plan, noise)
+        scores = _noisy_r_scores(marginals(pairs, maps), pairs, plan, noise)
         for pair in sorted(pairs, key=lambda pair: -scores[pair] * wanted.relevance(pair)):
             budget.try_edge(*pair)
     else:
         budget.try_clique(range(d))
     chosen = choose_marginals(budget.tree(), total, plan, wanted)
     cells = np.array([math.prod(sizes[a] for a in attributes) for attributes, _ in chosen], np.int64)
-    counted = marginals([attributes for attributes, _ in chosen])
+    counted = marginals([attributes for attributes, _ in chosen], maps)
     for (attributes, units), exact, done in zip(chosen, counted, np.cumsum(cells).tolist(), strict=True):
         sigma = plan.unit_sigma * math.sqrt(units)
-        measured.append(LocalMarginal(attributes, noise.gaussian(units * exact, sigma), sigma, units))
+        bins = tuple(maps.get(a) for a in attributes) if maps.keys() & set(attributes) else ()
+        measured.append(LocalMarginal(attributes, noise.gaussian(units * exact, sigma), sigma, units, bins))
         if progress is not None:
             progress.advance(done, int(cells.sum()))
     return tuple(measured)
@@ -127,11 +136,11 @@ def choose_marginals(
 
 
 def _noisy_r_scores(
-    marginals: Marginals, pairs: list[tuple[int, int]], plan: LocalPlan, noise: Noise
+    counted: Iterable[npt.NDArray[np.int64]], pairs: list[tuple[int, int]], plan: LocalPlan, noise: Noise
 ) -> dict[tuple[int, int], float]:
     """R-scores in records (VertiMRF, equation 2), each with the ledgered noise."""
     exact = np.empty(len(pairs))
-    for i, table in enumerate(marginals(pairs)):
+    for i, table in enumerate(counted):
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
         exact[i] = 0.5 * np.abs(table - product).sum()
     noisy = noise.gaussian(np.rint(exact * SCORE_GRID).astype(np.int64), plan.score_sigma) / SCORE_GRID

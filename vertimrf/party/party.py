@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,10 @@ from ..clock import Clock
 from ..errors import MessageError, PlanError, SchemaError, TableError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
+from ..model.measurement import BinMap
 from ..options import RunOptions
 from ..plan.follow_up import FollowUp
+from ..plan.merging import merged_values, merging
 from ..plan.plan import Plan
 from ..plan.price import price_in_words
 from ..plan.schedule import Group, cut_groups, released_sizes
@@ -68,6 +70,7 @@ class Party:
         self._plan = plan
         self._index = plan.party_names.index(name)
         check_memory(plan, self._index)
+        self._name = name
         self._attributes = plan.schema.party_attributes(name)
         self._varying = plan.schema.varying(name)
         self._secret = secret
@@ -132,10 +135,16 @@ class Party:
         with self._clock("LocMRF"):
             held = [self._attributes.index(a) for a in self._varying]
             sizes = [plan.schema.sizes[a] for a in self._varying]
+
+            def counted(wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[npt.NDArray[np.int64]]:
+                own = [tuple(held[place] for place in own) for own in wanted]
+                return records.marginals(own, {held[place]: bins for place, bins in merged.items()})
+
+            long = {self._varying.index(a): ordered for a, ordered in merging(plan.schema, self._name).items()}
             released = release_local_model(
-                lambda wanted: records.marginals([tuple(held[place] for place in own) for own in wanted]),
+                counted,
                 sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying),
-                [[self._varying.index(a) for a in own] for own in self._linked()],
+                [[self._varying.index(a) for a in own] for own in self._linked()], long,
             )  # fmt: skip
             one_way = self._one_way(released)
             bins = self._bins(one_way)
@@ -159,7 +168,7 @@ class Party:
             private=self._noise.private,
             count=count,
             marginals=tuple(
-                LocalMarginal(tuple(self._varying[a] for a in m.attributes), m.counts, m.sigma, m.units)
+                LocalMarginal(tuple(self._varying[a] for a in m.attributes), m.counts, m.sigma, m.units, m.bins)
                 for m in released
             ),
             bins=bins,
@@ -294,7 +303,9 @@ class Party:
     def _bins(self, one_way: Mapping[int, npt.NDArray[np.float64]]) -> tuple[BinMaps, ...]:
         """Bin maps of this party's groups, from what LocMRF has already released."""
         plan = self._plan
-        return cut_groups(plan.schema, [plan.groups[g] for g in plan.schedule.of_party(self._index)], one_way)
+        long = merging(plan.schema, self._name)
+        merged = merged_values(one_way, plan.local[self._index].one_way_sigma, long)
+        return cut_groups(plan.schema, [plan.groups[g] for g in plan.schedule.of_party(self._index)], one_way, merged)
 
     def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
         """The values of groups, by places of this party's attributes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..kernels.contingency import contingency, pair_tables
 from ..kernels.multiset import record_sum
+from ..model.measurement import BinMap
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress, Silent
@@ -19,7 +20,7 @@ from ..tables.impossible import Broken, count_broken
 from ..tables.table import Table
 from .persons import limited
 
-__all__ = ["Composite", "InMemory", "Records", "count_marginals", "take_in"]
+__all__ = ["Composite", "InMemory", "Records", "count_marginals", "merged_sizes", "take_in"]
 
 Codes = npt.NDArray[np.uint16]
 Counts = npt.NDArray[np.int64]
@@ -87,8 +88,13 @@ class Records(Protocol):
     def broken(self, combinations: Sequence[Combination]) -> tuple[Broken, ...]:
         """Records that have what the schema says cannot be."""
 
-    def marginals(self, wanted: Sequence[tuple[int, ...]]) -> Iterator[Counts]:
-        """Counts of the cells of marginals, one after the other; attributes by their place."""
+    def marginals(self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[Counts]:
+        """Counts of the cells of marginals, one after the other.
+
+        Args:
+            wanted: attributes of each, by their place.
+            merged: by place, the map code -> merged value of attributes whose values are not counted apart.
+        """
 
     def encoded(
         self,
@@ -145,9 +151,9 @@ class InMemory:
         """See :class:`Records`."""
         return count_broken(self.table.codes, combinations)
 
-    def marginals(self, wanted: Sequence[tuple[int, ...]]) -> Iterator[Counts]:
+    def marginals(self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[Counts]:
         """See :class:`Records`."""
-        return count_marginals(self.table.codes, [attribute.size for attribute in self.attributes], wanted)
+        return count_marginals(self.table.codes, [attribute.size for attribute in self.attributes], wanted, merged)
 
     def encoded(
         self,
@@ -170,14 +176,27 @@ class InMemory:
         return record_sum(key, self.table.digests, self.table.codes)
 
 
-def count_marginals(codes: Codes, sizes: Sequence[int], wanted: Iterable[tuple[int, ...]]) -> Iterator[Counts]:
+def merged_sizes(sizes: Sequence[int], merged: Mapping[int, BinMap]) -> list[int]:
+    """Sizes of attributes, of which some have merged values."""
+    return [int(merged[a].max()) + 1 if a in merged else size for a, size in enumerate(sizes)]
+
+
+def count_marginals(
+    codes: Codes, sizes: Sequence[int], wanted: Iterable[tuple[int, ...]], merged: Mapping[int, BinMap]
+) -> Iterator[Counts]:
     """Count the records in every cell of marginals, one after the other; pairs that follow each other together.
 
     Args:
         codes: [shape=(d, n), uint16].
         sizes: of the attributes.
         wanted: attributes of each, by their row.
+        merged: by row, the map code -> merged value of attributes whose values are not counted apart.
     """
+    if merged:
+        codes = codes.copy()
+        for row, values in merged.items():
+            codes[row] = values.astype(np.uint16)[codes[row]]
+        sizes = merged_sizes(sizes, merged)
     for paired, some in itertools.groupby(wanted, lambda attributes: len(attributes) == 2):
         if paired:
             yield from pair_tables(codes, sizes, [(own[0], own[1]) for own in some])

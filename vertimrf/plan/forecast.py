@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..sketches.parameters import CountSketchPlan, SketchPlan
+from .merging import merging
 from .plan import LocalPlan, Plan
 
 __all__ = ["Forecast", "WholeForecast", "forecast", "least_memory", "measured_cells", "model_cells"]
@@ -125,8 +126,10 @@ def forecast(plan: Plan) -> WholeForecast | None:
         if local.units:
             local_model += SECONDS_PER_LOCAL_CELL * model_cells(sizes, local.largest_clique)
         work += sum(SECONDS_PER_SIGN * records * sketch.repetitions for sketch in plan.agreement_of(party).values())
-        # Codes, two bytes each, and digests, as they are and sorted; then pieces of groups, and digests by value.
-        table = records * (2 * len(sizes) + 24) + 2 * min(records * len(plan.schedule.of_party(party)), GROUPED_CELLS)
+        # Codes, two bytes each, once more where values of some are merged, and digests, as they are and sorted; then pieces of
+        # groups, and digests by value.
+        copies = 2 if merging(plan.schema, name) else 1
+        table = records * (2 * copies * len(sizes) + 24) + 2 * min(records * len(plan.schedule.of_party(party)), GROUPED_CELLS)
         if not isinstance(plan.sketch, CountSketchPlan):
             table += 8 * min(records * len(plan.schedule.of_party(party)), max(records, GROUPED_DIGESTS))
         memory = PROCESS_BYTES + table + max(wide * held[party], held[party] + COPIES * packed[party])

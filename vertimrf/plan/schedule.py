@@ -310,15 +310,33 @@ def _cut_pairs(values: npt.NDArray[np.int64], most: float) -> npt.NDArray[np.int
 
 
 def cut_groups(
-    schema: Schema, groups: Sequence[Group], one_way: Mapping[int, npt.NDArray[np.float64]]
+    schema: Schema,
+    groups: Sequence[Group],
+    one_way: Mapping[int, npt.NDArray[np.float64]],
+    merged: Mapping[int, npt.NDArray[np.int64]],
 ) -> tuple[tuple[npt.NDArray[np.int64], ...], ...]:
-    """Bins of groups from released one-way counts: per group and attribute, the map code -> bin [shape=(size,), int64]."""
+    """Bins of groups from released one-way counts: per group and attribute, the map code -> bin [shape=(size,), int64].
+
+    Where values are merged already, bins are made of merged values, so that these are all that the model has to tell apart. There
+    may then be fewer bins than the group has room for.
+
+    Args:
+        schema: the attributes.
+        groups: what is published.
+        one_way: released counts by attribute.
+        merged: by attribute, the map code -> merged value (:mod:`vertimrf.plan.merging`).
+    """
+
+    def cut(attribute: int, count: int) -> npt.NDArray[np.int64]:
+        ordered = schema.attributes[attribute].ordered
+        if attribute not in merged:
+            return choose_bins(one_way[attribute], count, ordered)
+        values = merged[attribute]
+        counts = np.bincount(values, weights=np.maximum(one_way[attribute], 0.0)).astype(np.float64)
+        return choose_bins(counts, count, ordered)[values]
+
     return tuple(
-        tuple(
-            choose_bins(one_way[attribute], count, schema.attributes[attribute].ordered)
-            for attribute, count in zip(group.attributes, group.bins, strict=True)
-        )
-        for group in groups
+        tuple(cut(attribute, count) for attribute, count in zip(group.attributes, group.bins, strict=True)) for group in groups
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -181,7 +182,7 @@ def scheduled_marginals(
         )
         measured = estimate_pair(sketch, left, right, total)
         names = " × ".join(schema.names[a] for a in measured.attributes)
-        out.append(replace(measured, source=f"{names}, from sketches"))
+        out.append(replace(measured, source=f"{names}, from sketches").trimmed())
     return out
 
 
@@ -263,7 +264,7 @@ def _counted_marginals(
             cells.errors[block],
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
-        out.append(replace(measured, source=f"{names}, from count sketches"))
+        out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
     return CrossParty(tuple(out), matches)
 
 
@@ -332,15 +333,28 @@ def cell_variance(sizes: Sequence[int], messages: Sequence[Message], attributes:
     """Variance of one cell's count in a party's marginal, from all released marginals that contain its attributes.
 
     Marginals add up by their inverse variances; a fitted model is at least about as precise as that. Infinite where no
-    marginal contains them: the model then extrapolates, with an error that nobody knows.
+    marginal contains them: the model then extrapolates, with an error that nobody knows. Where larger marginals are of merged
+    values, so is the cell.
     """
-    cells = math.prod(sizes[a] for a in attributes)
+    cells = _cells(sizes, messages, attributes)
     precision = 0.0
     for message in messages:
         for marginal in message.marginals:
             if set(attributes) <= set(marginal.attributes):
                 precision += cells / (marginal.error**2 * marginal.counts.size)
     return 1.0 / precision if precision else math.inf
+
+
+def _cells(sizes: Sequence[int], messages: Sequence[Message], attributes: Sequence[int]) -> int:
+    """Cells of a marginal, of merged values where they are."""
+    merged = merged_at_parties(messages)
+    return math.prod(int(merged[a].max()) + 1 if a in merged else sizes[a] for a in attributes)
+
+
+def merged_at_parties(messages: Sequence[Message]) -> dict[int, npt.NDArray[np.int64]]:
+    """By attribute, the map code -> merged value, where larger marginals are of such."""
+    held = (pair for own in messages for m in own.marginals for pair in zip(m.attributes, m.bins, strict=bool(m.bins)))
+    return {a: bins for a, bins in held if bins is not None}
 
 
 def _responses(
@@ -380,6 +394,12 @@ def _set_sizes(
 def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps: BinMaps) -> Floats:
     """Standard errors of the sizes of a group's sets [shape=(values,)]."""
     variance = cell_variance(schema.sizes, messages, group.attributes)
-    merged = bin_table(np.ones([len(mapping) for mapping in maps]), maps, group.bins)
-    out: Floats = np.sqrt(variance * merged).ravel()
+    merged = merged_at_parties(messages)
+    # Where values are merged, the first of each stands for all.
+    counted = [
+        np.isin(np.arange(len(mapping)), np.unique(merged[a], return_index=True)[1]) if a in merged else np.ones(len(mapping))
+        for a, mapping in zip(group.attributes, maps, strict=True)
+    ]
+    cells = bin_table(functools.reduce(np.multiply.outer, counted).astype(np.float64), maps, group.bins)
+    out: Floats = np.sqrt(variance * cells).ravel()
     return out

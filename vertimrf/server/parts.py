@@ -122,7 +122,9 @@ class Parts:
             there.append(bin_table(margins[counted].sum(axis=0), (bins,), (count,)))
         if len(parties) == 1:
             scale = self.overlap.held[parties[0]].records / self.initial.total
-            table = bin_table(self.initial.marginal(m.attributes) * scale, m.bins, m.counts.shape)
+            (found,) = self.initial.marginals([m.attributes], [m.bins])
+            # Bins at the end that no value falls into.
+            table = np.pad(found, [(0, n - k) for n, k in zip(m.counts.shape, found.shape, strict=True)]) * scale
         else:
             # Independent of each other, for lack of a model of both.
             table = np.full(m.counts.shape, float(there[0].sum()))

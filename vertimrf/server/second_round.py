@@ -71,7 +71,7 @@ def plan_second_round(
             draft = fitting
             break
     margins = {a: initial.marginal((a,)) for group in draft.groups for a in group.attributes}
-    bins = cut_groups(plan.schema, draft.groups, margins)
+    bins = cut_groups(plan.schema, draft.groups, margins, initial.class_maps)
     affordable = int(left / draft.bytes_per_key(plan.schema))
     keys = min(plan.second_keys, max(affordable, len(draft.pairs)))
     return FollowUp(plan, Schedule.of(plan.schema, draft.groups, draft.with_keys(keys)), bins)

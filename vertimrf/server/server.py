@@ -20,10 +20,12 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
 from ..model.structural_zeros import ruling_out
+from ..model.value_classes import told_apart
 from ..options import RunOptions
 from ..plan.defaults import OUTER
 from ..plan.follow_up import FollowUp
 from ..plan.impossible import Combination
+from ..plan.merging import kept_apart
 from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
@@ -210,9 +212,11 @@ class Server:
         schema = self._plan.schema
         with clock("InitMRF"):
             zeros = ruling_out(schema.sizes, apart(schema)[0])
-            tree = local_tree(self._plan, local, zeros)
+            classes = told_apart(local, kept_apart(schema))
+            tree = local_tree(self._plan, local, zeros, classes)
             known = [m for m in local if tree.covering(m.attributes) >= 0]
-            return fit(schema.sizes, known, total, tree=tree, zeros=zeros, progress=fitting(self._options.progress))
+            told = fitting(self._options.progress)
+            return fit(schema.sizes, known, total, tree=tree, zeros=zeros, classes=classes, progress=told)
 
     def _of_different_people(
         self, messages: Sequence[Message], local: tuple[Measurement, ...], held: tuple[Holding, ...], clock: Clock
@@ -354,7 +358,10 @@ class Server:
             if graph.kept or apart(plan.schema)[1]:
                 told = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
-                fitted = fit(plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, progress=told)
+                fitted = fit(
+                    plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, classes=graph.classes,
+                    progress=told,
+                )  # fmt: skip
         return graph, fitted
 
     def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:

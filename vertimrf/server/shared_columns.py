@@ -7,15 +7,16 @@ end between the holders, and what only one of them measures is left as it is.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..message import Message
 from ..model.junction_tree import JunctionTree, junction_tree
 from ..model.markov_random_field import Factor
-from ..model.measurement import Measurement
+from ..model.measurement import BinMap, Measurement
 from ..model.structural_zeros import budget_holding
+from ..model.value_classes import sizes_in_classes
 from ..plan.plan import Plan
 from ..sketches.agreement import agreeing
 
@@ -90,13 +91,15 @@ def disagreements(plan: Plan, messages: Sequence[Message], total: float) -> tupl
     return tuple(out)
 
 
-def local_tree(plan: Plan, local: Sequence[Measurement], zeros: Sequence[Factor]) -> JunctionTree:
-    """A junction tree of the parties' own marginals, and of structural zeros.
+def local_tree(
+    plan: Plan, local: Sequence[Measurement], zeros: Sequence[Factor], classes: Mapping[int, BinMap]
+) -> JunctionTree:
+    """A junction tree of the parties' own marginals, and of structural zeros; of attributes in classes of values where they are.
 
     A party's graph keeps within its limit. Columns that several hold join their graphs, and cliques may grow together: then some
     marginals find no room within tau.
     """
-    sizes = plan.schema.sizes
+    sizes = sizes_in_classes(plan.schema.sizes, classes)
     if not plan.schema.shared:
         held = [*(m.attributes for m in local), *(f.attributes for f in zeros)]
         return junction_tree(sizes, {pair for own in held for pair in itertools.combinations(own, 2)})

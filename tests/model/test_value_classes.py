@@ -1,0 +1,170 @@
+"""Classes of values: the model of classes is the model of values, wherever no larger measurement tells values apart."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import ModelError
+from vertimrf.model.fit import fit
+from vertimrf.model.markov_random_field import MarkovRandomField
+from vertimrf.model.measurement import Measurement, bin_table
+from vertimrf.model.sample import sample
+from vertimrf.model.value_classes import ValueClasses, in_classes, spread_within, told_apart
+
+SIZES = (7, 3, 6, 2)
+CLASSES = {0: np.array([0, 1, 1, 0, 2, 2, 2]), 2: np.array([0, 0, 1, 2, 2, 2])}
+N = 10_000.0
+
+
+def joint(seed=0):
+    """A distribution of classes, with values within them by shares that have nothing to do with the rest."""
+    rng = np.random.default_rng(seed)
+    inner = rng.dirichlet(np.full(3 * 3 * 3 * 2, 0.7)).reshape(3, 3, 3, 2)
+    values = {}
+    for a, classes in CLASSES.items():
+        weights = rng.uniform(0.5, 3, len(classes))
+        values[a] = ValueClasses(classes, weights / np.bincount(classes, weights=weights)[classes])
+        inner = values[a].spread(inner, a)
+    return inner * N
+
+
+def measured(table, attributes, bins=None, sigma=1e-3):
+    maps = bins or (None,) * len(attributes)
+    counts = table.sum(axis=tuple(a for a in range(4) if a not in attributes))
+    shape = [n if m is None else int(m.max()) + 1 for n, m in zip(counts.shape, maps, strict=True)]
+    return Measurement(attributes, maps, bin_table(counts, maps, shape), sigma)
+
+
+def measurements(table):
+    out = [measured(table, (a,)) for a in range(4)]
+    pairs = ((0, 1), (1, 2), (0, 2), (2, 3))
+    return out + [measured(table, own, tuple(CLASSES.get(a) for a in own)) for own in pairs]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    table = joint()
+    return table, fit(SIZES, measurements(table), N, classes=CLASSES, min_improvement=0.0)
+
+
+def test_the_model_of_classes_is_that_of_values(fitted):
+    table, model = fitted
+    whole = fit(SIZES, measurements(table), N, min_improvement=0.0)
+    assert model.tree.cells < whole.tree.cells
+    assert model.sizes == whole.sizes == SIZES
+    # Shares are those of values whose noise is next to nothing; half a record of 10,000 is the fits' own tolerance.
+    for own in [(0,), (2,), (0, 1), (2, 0), (3, 0), (0, 1, 2), (3, 2, 1, 0)]:
+        np.testing.assert_allclose(model.marginal(own), whole.marginal(own), atol=0.5)
+
+
+def test_marginals_in_any_bins_are_those_of_values(fitted):
+    _, model = fitted
+    halves = {0: np.array([0, 0, 0, 0, 1, 1, 1]), 2: np.array([0, 1, 0, 1, 0, 1])}
+    coarse = {0: np.array([0, 1, 1, 0, 1, 1, 1]), 2: None}
+    wanted = [own for k in (1, 2, 3) for own in itertools.permutations(range(4), k)]
+    for maps in ({}, CLASSES, halves, coarse):
+        bins = [tuple(maps.get(a) for a in own) for own in wanted]
+        for own, own_bins, found in zip(wanted, bins, model.marginals(wanted, bins), strict=True):
+            full = model.marginal(own)
+            shape = [n if m is None else int(m.max()) + 1 for n, m in zip(full.shape, own_bins, strict=True)]
+            np.testing.assert_allclose(found, bin_table(full, own_bins, shape), atol=1e-6)
+
+
+def test_tables_of_values_are_held_to_their_limit(fitted):
+    _, model = fitted
+    with pytest.raises(ModelError, match="cells, more than 20"):
+        model.marginals([(0, 2)], max_cells=20)
+    assert model.marginals([(0, 2)], [(CLASSES[0], CLASSES[2])], max_cells=20)[0].shape == (3, 3)
+
+
+@pytest.mark.parametrize("given", [{0: [4, 1, 2]}, {0: [3], 2: [5, 0]}, {2: [4], 3: [1]}])
+def test_conditions_are_about_values(fitted, given):
+    _, model = fitted
+    part = model.restricted(given)
+    whole = model.marginal((0, 1, 2, 3))
+    for a, own in given.items():
+        whole = whole.take(own, axis=a)
+    assert part.total == pytest.approx(whole.sum(), rel=1e-9)
+    np.testing.assert_allclose(part.marginal((0, 1, 2, 3)), whole, atol=1e-6)
+    rows = sample(model, 500, np.random.default_rng(0), given)
+    assert all(set(rows[a]) <= set(own) for a, own in given.items())
+
+
+def test_rows_follow_the_values(fitted):
+    _, model = fitted
+    rows = sample(model, 200_000, np.random.default_rng(1))
+    for own in [(0,), (2,), (0, 1), (0, 2)]:
+        expected = model.marginal(own) * 20
+        counts = np.bincount(np.ravel_multi_index(rows[list(own)], expected.shape), minlength=expected.size)
+        assert (np.abs(counts - expected.ravel()) < 5 * np.sqrt(expected.ravel()) + 5).all()
+
+
+def test_a_file_holds_classes_and_is_read_with_mistrust(fitted):
+    _, model = fitted
+    header, arrays = model.parts()
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    back = MarkovRandomField.of_parts(header, arrays)
+    assert back.sizes == SIZES
+    np.testing.assert_allclose(back.marginal((0, 2)), model.marginal((0, 2)), atol=1e-6)
+    shares = arrays["shares0"]
+    for name, bad in (
+        ("classes0", arrays["classes0"][:-1]),
+        ("classes0", np.zeros(7, np.uint16)),
+        ("classes0", arrays["classes0"].astype(np.int64)),
+        ("shares0", 2 * shares),
+        ("shares0", shares - shares.max()),
+        ("shares0", np.where(np.arange(7) == 3, np.nan, shares)),
+    ):
+        with pytest.raises(ModelError, match="Classes of values"):
+            MarkovRandomField.of_parts(header, {**arrays, name: bad})
+    with pytest.raises(ModelError, match="Classes of values"):
+        MarkovRandomField.of_parts({**header, "classes": [9]}, {**arrays, "classes9": arrays["classes0"], "shares9": shares})
+
+
+def test_what_tells_values_apart_parts_them():
+    table = joint()
+    found = told_apart(measurements(table))
+    assert sorted(found) == [0, 2]
+    for a, classes in CLASSES.items():
+        np.testing.assert_array_equal(found[a], classes)
+    assert 0 not in told_apart(measurements(table), except_for=[0])
+    assert 0 not in told_apart([*measurements(table), measured(table, (0, 3))])
+    # Two coarse maps together, and a bin that nothing falls into.
+    other = np.array([0, 1, 1, 0, 3, 4, 4])
+    both = told_apart([*measurements(table), Measurement((0, 3), (other, None), np.zeros((5, 2)), 1.0)])
+    np.testing.assert_array_equal(both[0], [0, 1, 1, 0, 2, 3, 3])
+
+
+def test_a_measurement_of_values_is_added_up_with_its_noise_and_one_that_parts_classes_refused():
+    table = joint()
+    pair = measured(table, (0, 1), sigma=2.0)
+    merged = in_classes(pair, CLASSES)
+    np.testing.assert_allclose(merged.counts, bin_table(pair.counts, (CLASSES[0], None), (3, 3)))
+    np.testing.assert_allclose(np.asarray(merged.sigma)[:, 0], 2 * np.sqrt([2, 2, 3]))
+    with pytest.raises(ModelError, match="one class"):
+        in_classes(measured(table, (0, 1), (np.array([0, 1, 0, 0, 1, 1, 1]), None)), CLASSES)
+
+
+def test_values_within_a_class_are_moved_to_its_average_as_far_as_noise_would_move_them_apart():
+    rng = np.random.default_rng(0)
+    classes, sigma = np.repeat([0, 1], 2000), 10.0
+    truth = np.concatenate([np.full(2000, 20.0), rng.normal(40, 10, 2000)])
+    counts = truth + rng.normal(0, sigma, 4000)
+    found = spread_within(classes, np.bincount(classes, weights=truth), counts, sigma).shares * np.repeat(
+        np.bincount(classes, weights=truth), 2000
+    )
+    # All alike: nothing but noise is left out. As far apart as noise: half of the noise's variance is.
+    assert np.square(found - truth)[:2000].mean() < 0.05 * sigma**2
+    assert np.square(found - truth)[2000:].mean() == pytest.approx(0.5 * sigma**2, rel=0.15)
+
+
+def test_no_value_is_without_records():
+    shares = spread_within(np.zeros(3, np.int64), np.array([0.0]), np.array([-500.0, 0.0, 2.0]), 1.0).shares
+    assert shares.sum() == pytest.approx(1.0)
+    assert (shares > 0).all()
+    alone = Measurement((0,), (None,), np.array([-500.0, 1000.0, 1000.0]), 100.0)
+    model = fit((3,), [alone], 1500.0, classes={0: np.zeros(3, np.int64)})
+    assert 0 < model.restricted({0: [0]}).total < 1

@@ -1,0 +1,128 @@
+"""Whole runs over long domains: what is merged at the parties is spread again, whatever the encoder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders import dealt
+from roles import run_server
+
+from vertimrf.evaluate import tvd
+from vertimrf.named_model import Model
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.noise import FixedNoise
+
+N = 20_000
+LABELS = [f"t{i}" for i in range(150)]
+
+
+def schema_of():
+    return Schema.of(
+        {
+            "one": [Attribute.integer("pay", 120), Attribute.integer("grade", 4)],
+            "two": [Attribute.categorical("title", LABELS), Attribute.integer("hours", 90), Attribute.integer("kind", 3)],
+        }
+    )
+
+
+def table(seed=0):
+    """Titles of which few have most people; pay that follows from them, and is nothing for some; hours of which most are full."""
+    rng = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, 151) ** 1.2
+    title = rng.choice(150, N, p=weights / weights.sum())
+    level = rng.permutation(150)[title]
+    pay = np.where(rng.random(N) < 0.3, 0, np.clip(level // 3 + rng.geometric(0.2, N), 0, 119))
+    hours = np.where(rng.random(N) < 0.6, 40, rng.binomial(89, 0.3, N))
+    return np.array([pay, level % 4, title, hours, (hours > 30) + (pay > 20)])
+
+
+def run(plan, codes, secret, **options):
+    tables = dealt(plan.schema, codes)
+    parties = [Party(plan, name, secret, FixedNoise(i)) for i, name in enumerate(plan.party_names)]
+    messages = [party.run(own) for party, own in zip(parties, tables, strict=True)]
+    if not plan.second_keys:
+        return run_server(plan, messages, seed=0, **options)
+    from vertimrf.server.server import Server
+
+    server = Server(plan)
+    asked = server.follow_up(server.read(messages))
+    answers = [party.answer(own, asked) for party, own in zip(parties, tables, strict=True)]
+    return run_server(plan, messages, asked, answers, seed=0, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keys": 1 << 13},
+        {"encoder": "scheduled-pairs", "keys": 1 << 12},
+        {"encoder": "scheduled-pairs", "rounds": 2, "keys": 1 << 13},
+        {"encoder": "grr"},
+    ],
+    ids=["count sketches", "scheduled pairs", "two rounds", "randomised responses"],
+)
+def test_a_run_has_every_value_again(options, tmp_path):
+    codes = table()
+    plan = make_plan(schema_of(), epsilon=3.0, delta=1e-6, expected_records=N, tau=20_000, nonce="long", **options)
+    result = run(plan, codes, Secret(bytes(range(32))))
+    assert result.model.sizes == plan.schema.sizes
+    assert set(result.model.classes) >= {0, 2, 3}
+    assert result.model.tree.sizes[2] < 80
+    # Values within a class have the noise of their own counts: some 15 records of 20,000 each, 150 of them.
+    far = tvd(codes.astype(np.uint16), result.codes, plan.schema.sizes, (1,))[1]
+    assert far < 0.05
+    assert (np.bincount(result.codes[2], minlength=150) > 0).sum() > 100
+    saved = Model(plan.schema, result.model, result.ledger)
+    saved.save(tmp_path / "long.model")
+    back = Model.load(tmp_path / "long.model")
+    np.testing.assert_allclose(back.marginal(["title", "kind"]), saved.marginal(["title", "kind"]), atol=1e-6)
+    assert set(back.sample(20, given={"title": ["t3", "t90"]}, seed=0)["title"].to_pylist()) <= {"t3", "t90"}
+
+
+def test_parties_of_different_people_merge_too():
+    codes = table()
+    plan = make_plan(
+        schema_of(), epsilon=8.0, delta=1e-6, expected_records=N, tau=20_000, nonce="overlap", keys=1 << 13, population="outer"
+    )
+    one, two = dealt(plan.schema, codes)
+    from dataclasses import replace
+
+    halves = [
+        replace(one, digests=one.digests[: 3 * N // 4], codes=one.codes[:, : 3 * N // 4].copy()),
+        replace(two, digests=two.digests[N // 4 :], codes=two.codes[:, N // 4 :].copy()),
+    ]
+    secret = Secret(bytes(range(32)))
+    messages = [
+        Party(plan, name, secret, FixedNoise(i)).run(own)
+        for i, (name, own) in enumerate(zip(plan.party_names, halves, strict=True))
+    ]
+    result = run_server(plan, messages, seed=0)
+    assert len(result.others) == 2
+    assert all(part.field.sizes == plan.schema.sizes for part in result.others)
+    assert (result.codes < np.array(plan.schema.sizes)[:, None]).all()
+
+
+def test_a_domain_of_nothing_but_rare_values_is_one_value():
+    rng = np.random.default_rng(0)
+    schema = Schema.of({"one": [Attribute.categorical("id", [str(i) for i in range(500)]), Attribute.integer("b", 4)],
+                        "two": [Attribute.integer("c", 3)]})  # fmt: skip
+    plan = make_plan(schema, epsilon=0.1, delta=1e-6, expected_records=2_000, nonce="rare", keys=1 << 10)
+    codes = np.array([rng.integers(0, 500, 2_000), rng.integers(0, 4, 2_000), rng.integers(0, 3, 2_000)])
+    result = run(plan, codes, Secret(bytes(range(32))))
+    assert result.model.tree.sizes[0] <= 2
+    assert result.model.sizes == (500, 4, 3)
+    assert len(set(result.codes[0])) > 100
+
+
+def test_merging_helps_where_cliques_are_scarce(monkeypatch):
+    """Three-way distances of the same table; the margin is far above what noise does to either (0.01)."""
+    codes = table().astype(np.uint16)
+    found = []
+    for longest in (64, 1000):
+        monkeypatch.setattr("vertimrf.plan.merging.LONG_DOMAIN", longest)
+        plan = make_plan(schema_of(), epsilon=1.0, delta=1e-6, expected_records=N, tau=20_000, nonce="helps", keys=1 << 13)
+        found.append(tvd(codes, run(plan, codes, Secret(bytes(range(32)))).codes, plan.schema.sizes, (3,))[3])
+    assert found[0] < 0.95 * found[1], found

@@ -4,18 +4,20 @@ Rows of two parties (the paper's split), of Centralized and of whatever peers' f
 that `vertimrf evaluate --utility LABEL` measures (vertimrf/utility/) and by how far correlations are off.
 
     python -m benchmarks.utility adult --label income --epsilon 0.8 [--seeds 5] [--rows AIM=FILE ...] [--data FOLDER]
-        [--json FILE] [--page docs/utility.md]
+        [--store FILE] [--json FILE] [--page docs/utility.md]
 
 FILE is a CSV file of synthetic rows, integer codes by column name; of several with one NAME every seed takes another. CatBoost
-and SDMetrics have their columns where they are installed.
+and SDMetrics have their columns where they are installed. What a store has is not measured again: it is of one version of the
+library, and of one set of files.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,8 @@ COLUMNS = {
 }
 
 Figures = dict[str, float]
+# Synthetic rows of a seed.
+Rows = Callable[[int], Codes]
 
 
 def read_rows(path: Path, data: Dataset) -> Codes:
@@ -71,10 +75,14 @@ def read_rows(path: Path, data: Dataset) -> Codes:
     return np.stack(rows)
 
 
-def sources(data: Dataset, epsilon: float, given: dict[str, list[Path]]) -> dict[str, Callable[[int], Codes]]:
-    """What makes rows, by name: of a seed."""
+def sources(data: Dataset, epsilon: float, given: Mapping[str, Sequence[Path]]) -> dict[str, Rows]:
+    """What makes rows, by name.
 
-    def made(method: str) -> Callable[[int], Codes]:
+    Raises:
+        OSError, ValueError: a file of rows cannot be read, or is of another table.
+    """
+
+    def made(method: str) -> Rows:
         split = deal(PAPER_SPLITS[data.name])
 
         def rows(seed: int) -> Codes:
@@ -82,7 +90,7 @@ def sources(data: Dataset, epsilon: float, given: dict[str, list[Path]]) -> dict
 
         return rows
 
-    def read(paths: Sequence[Path]) -> Callable[[int], Codes]:
+    def read(paths: Sequence[Path]) -> Rows:
         tables = [read_rows(path, data) for path in paths]
         return lambda seed: tables[seed % len(tables)]
 
@@ -122,12 +130,23 @@ def _correlations(data: Dataset, rows: Codes) -> float:
 
 
 def measure(
-    data: Dataset, label: str, epsilon: float, given: dict[str, list[Path]], seeds: int
+    data: Dataset, label: str, epsilon: float, made: Mapping[str, Rows], seeds: int, store: Path | None = None
 ) -> Iterator[tuple[str, list[Figures]]]:
-    """Figures of every source, a seed each, as they come; those of real rows last."""
+    """Figures of every source, a seed each, as they come; those of real rows last. A store is a file of finished ones."""
+    known = {} if store is None or not store.exists() else dict(map(json.loads, store.read_text().splitlines()))
+
+    def once(name: str, rows: Rows, seed: int) -> tuple[Figures, Figures]:
+        key = f"{data.name} {label} {epsilon:g} {name} {seed}"
+        if key not in known:
+            known[key] = judged(data, rows(seed), label, seed)
+            if store is not None:
+                with store.open("a") as file:
+                    file.write(json.dumps([key, known[key]]) + "\n")
+        return known[key]
+
     real: list[Figures] = []
-    for name, rows in sources(data, epsilon, given).items():
-        pairs = [judged(data, rows(seed), label, seed) for seed in range(seeds)]
+    for name, rows in made.items():
+        pairs = [once(name, rows, seed) for seed in range(seeds)]
         # The same for every source: it follows from the seed alone.
         real = [own for _, own in pairs]
         yield name, [own for own, _ in pairs]
@@ -173,6 +192,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", action="append", default=[], metavar="NAME=FILE", help="rows of a peer; repeat")
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of the data sets")
+    parser.add_argument("--store", type=Path, help="a file of figures measured so far, to go on from")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path, help="write the table between this file's markers")
     options = parser.parse_args()
@@ -182,9 +202,17 @@ def main() -> None:
         if not (name and equals and path):
             parser.error(f"--rows takes NAME=FILE, not {text!r}.")
         given.setdefault(name, []).append(Path(path))
+    if not (datasets.present(options.name, options.data) or options.name in datasets.GENERATED):
+        parser.error(f"{options.data} has no {options.name}.csv.gz; give the folder of the data sets with --data.")
     data = datasets.load(options.name, options.data)
+    if options.label not in data.names:
+        parser.error(f"{options.name} has no attribute {options.label!r}; it has {', '.join(data.names)}.")
     found: dict[str, list[Figures]] = {}
-    for name, figures in measure(data, options.label, options.epsilon, given, options.seeds):
+    try:
+        made = sources(data, options.epsilon, given)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    for name, figures in measure(data, options.label, options.epsilon, made, options.seeds, options.store):
         found[name] = figures
         print(f"{name}: " + ", ".join(f"{figure} {mean(figures, figure):.4f}" for figure in figures[0]), flush=True)
     text = f"{markdown(found)}\n\nMeans of {options.seeds} seed{'s' if options.seeds != 1 else ''}, ± their standard deviation."

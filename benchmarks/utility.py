@@ -38,6 +38,8 @@ from .verdict import Verdict, at_least, conclude, show
 TWO, CENTRAL, REAL, AIM = "two parties", "Centralized", "real rows", "AIM"
 # How far below that of Centralized, and of AIM, two parties' AUC may lie.
 WITHIN = 0.01
+# What has an order, and correlations; the rest are categories. Of data sets that are not listed, everything.
+ORDERED = {"adult": ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")}
 # Heads of the table, each with its figure's name and digits.
 COLUMNS = {
     "AUC, scikit-learn": ("scikit-learn auc", 4),
@@ -99,10 +101,19 @@ def sources(data: Dataset, epsilon: float, given: Mapping[str, Sequence[Path]]) 
     }  # fmt: skip
 
 
+def attributes_of(data: Dataset) -> list[Attribute]:
+    """Domains as the judges take them; the synthesis takes all codes as ordered."""
+    return [
+        Attribute.integer(name, size)
+        if name in ORDERED.get(data.name, data.names)
+        else Attribute.categorical(name, [str(code) for code in range(size)])
+        for name, size in zip(data.names, data.sizes, strict=True)
+    ]
+
+
 def judged(data: Dataset, rows: Codes, label: str, seed: int) -> tuple[Figures, Figures]:
     """Figures of synthetic rows, and those of real ones: trees of other real rows, and as many rows drawn from the real ones."""
-    attributes = [Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)]
-    found = utility(data.codes, rows, attributes, label, seed)
+    found = utility(data.codes, rows, attributes_of(data), label, seed)
     drawn = data.codes[:, np.random.default_rng(seed).integers(data.records, size=data.records)]
     return (
         _flat(found, "synthetic", "synthetic") | {"propensity": found["propensity"], "correlations": _correlations(data, rows)},
@@ -121,9 +132,10 @@ def _flat(found: dict[str, Any], trained: str, compared: str) -> Figures:
 
 
 def _correlations(data: Dataset, rows: Codes) -> float:
-    """Mean absolute difference of the correlations of every two attributes' codes."""
+    """Mean absolute difference of the correlations of every two ordered attributes' codes."""
+    ordered = [i for i, attribute in enumerate(attributes_of(data)) if attribute.ordered]
     real, synthetic = (
-        {name: row.astype(np.float64) for name, row in zip(data.names, codes, strict=True)} for codes in (data.codes, rows)
+        {data.names[i]: codes[i].astype(np.float64) for i in ordered} for codes in (data.codes, rows)
     )
     pairs = compare_correlations(real, synthetic)
     return float(np.mean([abs(pair["real"] - pair["synthetic"]) for pair in pairs]))
@@ -177,8 +189,9 @@ def markdown(found: dict[str, list[Figures]]) -> str:
 def verdicts(found: dict[str, list[Figures]], head: str) -> list[Verdict]:
     """What two parties' rows are held to."""
     out = []
-    for figure, other in itertools.product((f"{SCIKIT} auc", f"{CATBOOST} auc"), (CENTRAL, AIM)):
-        own, theirs = mean(found[TWO], figure), mean(found.get(other, []), figure)
+    others = [CENTRAL, *(name for name in found if name.startswith(AIM))]
+    for figure, other in itertools.product((f"{SCIKIT} auc", f"{CATBOOST} auc"), others):
+        own, theirs = mean(found[TWO], figure), mean(found[other], figure)
         if own is not None and theirs is not None:
             out.append(at_least(f"{head}{figure} of {TWO}, less that of {other}", own - theirs, -WITHIN))
     return out

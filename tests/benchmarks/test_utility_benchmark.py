@@ -45,7 +45,7 @@ def test_figures_of_the_real_rows_themselves() -> None:
 def test_the_table_its_bars_and_what_is_not_measured_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    aucs = {TWO: 0.88, CENTRAL: 0.9, "AIM": 0.885}
+    aucs = {TWO: 0.88, CENTRAL: 0.9, "AIM of somebody": 0.885}
     made = {name: lambda seed, name=name: asked.append((name, seed)) or name for name in aucs}
     monkeypatch.setattr(
         utility, "judged",
@@ -58,7 +58,7 @@ def test_the_table_its_bars_and_what_is_not_measured_twice(tmp_path: Path, monke
     found = dict(measure(DATA, "x0", 0.8, made, 2, store))
     assert sorted(asked) == sorted((name, seed) for name in aucs for seed in range(2))
     assert len([json.loads(line) for line in store.read_text().splitlines()]) == 6
-    assert list(found) == [TWO, CENTRAL, "AIM", REAL]
+    assert list(found) == [TWO, CENTRAL, "AIM of somebody", REAL]
     text = markdown(found)
     assert "| two parties | 0.8850 ± 0.0071 | 0.600 ± 0.000 |" in text
     assert "| real rows | 0.9100 ± 0.0000 | – |" in text

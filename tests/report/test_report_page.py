@@ -202,6 +202,9 @@ def test_what_rows_are_good_for_is_told_beside_the_truth(made: Any, monkeypatch:
     assert set(Reader(html).tags) <= TAGS
     with pytest.raises(PlanError, match="give the real tables too"):
         write_report(made.folder, made.folder / "none.html", label=label)
+    refused = CliRunner().invoke(main, ["report", str(made.folder), "--out", str(made.folder / "none.html"), "--utility", "x"])
+    assert refused.exit_code == 2
+    assert "give the real tables too" in refused.output
     with pytest.raises(SchemaError, match="no attribute 'none'"):
         page(made.run, made.codes, "none")
 

@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from vertimrf.evaluate import tvd
+from vertimrf.distances import tvd
 from vertimrf.model.fit import fit
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement

@@ -39,7 +39,7 @@ from benchmarks import datasets
 from benchmarks.datasets import Dataset
 from benchmarks.reproduce.methods import METHODS
 from benchmarks.verdict import Verdict, at_most, conclude, show
-from vertimrf.evaluate import tvd
+from vertimrf.distances import tvd
 from vertimrf.kernels.contingency import contingency
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree

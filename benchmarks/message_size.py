@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from vertimrf.evaluate import distance, random_marginals
+from vertimrf.distances import distance, random_marginals
 from vertimrf.options import RunOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.trial import open_tables, synthesize

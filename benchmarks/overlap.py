@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from vertimrf.evaluate import tvd
+from vertimrf.distances import tvd
 from vertimrf.model.fit import fit
 from vertimrf.model.sample import sample
 from vertimrf.options import RunOptions

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from vertimrf.evaluate import distance, tvd
+from vertimrf.distances import distance, tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan

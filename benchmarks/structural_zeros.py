@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vertimrf.evaluate import distance, tvd
+from vertimrf.distances import distance, tvd
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.planner import make_plan

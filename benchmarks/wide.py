@@ -280,7 +280,7 @@ def search_rows(
     data: Path, quick: bool, name: str, split: tuple[int, ...], epsilon: float, least: float
 ) -> Iterator[Verdict]:
     """Structure search beside the commit before it was rewritten."""
-    from vertimrf.evaluate import tvd
+    from vertimrf.distances import tvd
 
     what = f"structure search, {name} {','.join(map(str, split))}, epsilon {epsilon:g}"
     if not (data / f"{name}.csv.gz").exists():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vertimrf.demo.run import run_demo
-from vertimrf.evaluate import tvd
+from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema

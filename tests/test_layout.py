@@ -20,6 +20,7 @@ ONLY = {
     "keys": {"files", "errors"},
     "model": {"model", "files", "kernels", "errors", "lazy"},
     "privacy": {"privacy", "errors", "files"},
+    "utility": {"utility", "distances", "plan", "errors"},
     "flower": {"flower", "runs", "errors"},
     "adapters": {"adapters", "model", "errors", "synthesizer", "plan"},
 }

@@ -14,7 +14,7 @@ COUNT = """
 import json, sys, threading, types
 import numba, numpy as np
 from numba.core.dispatcher import Dispatcher
-from vertimrf.evaluate import tvd
+from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.attribute import Attribute

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .distances import FEW_CELLS, distance, tvd, usual_ways
 from .errors import PlanError, SchemaError, TableError
-from .kernels.contingency import contingency, pair_tables
-from .kernels.jit import in_slices
+from .kernels.contingency import pair_tables
 from .moments import compare_correlations, compare_numbers, original_numbers
 from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
 from .plan.schema import Schema
@@ -23,141 +22,11 @@ from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
 from .tables.impossible import breaking
 from .tables.table import check_columns, encode_columns, encode_table, some
-from .utility import utility
+from .utility.figures import utility
 
-__all__ = ["evaluate", "random_marginals", "tvd"]
+__all__ = ["evaluate"]
 
 Codes = npt.NDArray[np.uint16]
-
-# Marginals with fewer cells than this, or than the records, are counted cell by cell; larger ones record by record.
-FEW_CELLS = 1 << 16
-# Up to so many attribute subsets are listed before some are drawn; beyond, they are drawn until distinct.
-LISTED_SUBSETS = 100_000
-
-
-def distance(real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]) -> float:
-    """Total variation distance, half the sum of |p - q|, of one marginal."""
-    n, m = real.shape[1], synthetic.shape[1]
-    cells = math.prod(sizes[i] for i in attributes)
-    if cells <= max(FEW_CELLS, n + m):
-        p, q = contingency(real, sizes, attributes) / n, contingency(synthetic, sizes, attributes) / m
-    else:
-        p_counts, q_counts = occupied_counts(real, synthetic, sizes, attributes)
-        p, q = p_counts / n, q_counts / m
-    return 0.5 * float(np.abs(p - q).sum())
-
-
-def occupied_counts(
-    real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Counts of the cells that occur in either table: memory follows the records, not the domain."""
-    n = real.shape[1]
-    keys = np.zeros(n + synthetic.shape[1], np.int64)
-    span = 1
-    for i in attributes:
-        # Renumber before the product leaves int64; the lowest bit is kept for the table below.
-        if span * sizes[i] >= 1 << 62:
-            occupied, keys = np.unique(keys, return_inverse=True)
-            span = len(occupied)
-        keys *= sizes[i]
-        keys[:n] += real[i]
-        keys[n:] += synthetic[i]
-        span *= sizes[i]
-    # Sorting cell and table in one number is several times as fast as np.unique with counts per table.
-    keys *= 2
-    keys[n:] += 1
-    keys.sort()
-    last = np.append(np.flatnonzero(np.diff(keys >> 1)), len(keys) - 1)
-    both = np.diff(last, prepend=-1)
-    second = np.diff(np.cumsum(keys & 1)[last], prepend=0)
-    return both - second, second
-
-
-def random_marginals(
-    attributes: int, way: int, marginals: int = 300, seed: int = 0, parties: Sequence[int] | None = None
-) -> list[tuple[int, ...]]:
-    """Distinct random subsets of attributes, all equally likely; all there are if they are no more than asked for.
-
-    Args:
-        attributes: number of attributes d.
-        way: attributes per subset.
-        marginals: how many subsets.
-        seed: the draw depends on it and on ``way``, on nothing else of a larger evaluation.
-        parties: party of each attribute [length d]; then only subsets that span two or more parties count.
-
-    Returns:
-        Strictly increasing tuples, sorted.
-
-    Raises:
-        PlanError: there is no such subset.
-    """
-
-    def counts(subset: Sequence[int]) -> bool:
-        return parties is None or len({parties[i] for i in subset}) > 1
-
-    total = math.comb(attributes, way) if way > 0 else 0
-    held = [] if parties is None else [parties.count(party) for party in set(parties)]
-    eligible = total - sum(math.comb(own, way) for own in held)
-    if marginals < 1:
-        raise PlanError(f"The number of marginals must be at least 1, not {marginals}.")
-    if eligible <= 0:
-        spanning = "" if parties is None else " that span parties"
-        raise PlanError(
-            f"There are no {way}-way marginals{spanning} of {attributes} attributes; "
-            "ask for fewer attributes per marginal."
-        )
-    rng = np.random.default_rng([seed, way])
-    if total <= LISTED_SUBSETS:
-        listed = [subset for subset in itertools.combinations(range(attributes), way) if counts(subset)]
-        if len(listed) <= marginals:
-            return listed
-        return [listed[i] for i in sorted(rng.choice(len(listed), marginals, replace=False))]
-    drawn: set[tuple[int, ...]] = set()
-    while len(drawn) < min(marginals, eligible):
-        subset = tuple(sorted(rng.choice(attributes, way, replace=False).tolist()))
-        if counts(subset):
-            drawn.add(subset)
-    return sorted(drawn)
-
-
-def tvd(
-    real: Codes,
-    synthetic: Codes,
-    sizes: Sequence[int],
-    ways: Sequence[int] = (3, 4, 5),
-    marginals: int = 300,
-    seed: int = 0,
-    parties: Sequence[int] | None = None,
-) -> dict[int, float]:
-    """Mean total variation distance between marginals of two tables.
-
-    Args:
-        real: codes [shape=(d, n), uint16].
-        synthetic: codes [shape=(d, m), uint16].
-        sizes: number of codes of each attribute [length d].
-        ways: numbers of attributes per marginal.
-        marginals, seed, parties: as in :func:`random_marginals`, per way.
-
-    Returns:
-        The mean of 1/2 sum |p - q| per way; 0 means equal marginals, 1 disjoint ones.
-
-    Raises:
-        PlanError: a way for which there are no marginals.
-    """
-    out = {}
-    for way in ways:
-        subsets = random_marginals(len(sizes), way, marginals, seed, parties)
-
-        def distances(begin: int, end: int, subsets: Sequence[tuple[int, ...]] = subsets) -> list[float]:
-            return [distance(real, synthetic, sizes, subset) for subset in subsets[begin:end]]
-
-        out[way] = math.fsum(itertools.chain.from_iterable(in_slices(len(subsets), 1, distances))) / len(subsets)
-    return out
-
-
-def usual_ways(attributes: int) -> list[int]:
-    """Attributes per marginal, as the paper has them, as far as there are so many."""
-    return [way for way in (3, 4, 5) if way <= attributes] or [attributes] * (attributes > 0)
 
 
 def evaluate(
@@ -181,7 +50,7 @@ def evaluate(
         id: the id column of the real tables.
         schema: domains of all attributes.
         ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
-        marginals, seed: as in :func:`tvd`.
+        marginals, seed: as in :func:`vertimrf.distances.tvd`.
         party: compare the attributes of this party alone, whose table is then the real one.
         csv: how the real tables are written, if they are CSV files.
         population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
@@ -195,7 +64,7 @@ def evaluate(
         - ``"columns"``, ``"pairs"``: distances of every attribute, and of every two, farthest first.
         - ``"numbers"``, ``"correlations"``: of original values, by :mod:`vertimrf.moments`.
         - ``"impossible"``, where the schema has any: how many records, real and synthetic, have each impossible combination.
-        - ``"utility"``, with a label: see :func:`vertimrf.utility.utility`.
+        - ``"utility"``, with a label: see :func:`vertimrf.utility.figures.utility`.
         - ``"records"``: ``{"real": n, "synthetic": m}``, and where they differ ``"tables"``, of each real table.
         - ``"marginals"`` and ``"seed"`` as given.
         - ``"standing"``: these are exact statistics of the real tables: not private. ``"synthetic_standing"`` is what the
@@ -233,7 +102,9 @@ def evaluate(
     names, sizes = [schema.names[i] for i in varying], [schema.sizes[i] for i in varying]
     owners = [schema.party_of(i) for i in varying]
     truth, made = np.ascontiguousarray(truth[varying]), np.ascontiguousarray(made[varying])
-    useful = {} if label is None else {"utility": utility(truth, made, [schema.attributes[i] for i in varying], label, seed)}
+    useful = {}
+    if label is not None:
+        useful = {"utility": utility(truth, made, [schema.attributes[i] for i in varying], label, seed, marginals)}
     if ways is None:
         ways = usual_ways(len(varying))
     rng = np.random.default_rng(seed)

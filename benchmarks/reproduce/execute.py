@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numba
 
-from vertimrf.evaluate import tvd, usual_ways
+from vertimrf.distances import tvd, usual_ways
 
 from ..datasets import Dataset, load
 from .methods import METHODS

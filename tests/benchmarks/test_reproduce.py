@@ -20,7 +20,7 @@ from benchmarks.reproduce.methods import METHODS, PEERS, Outcome
 from benchmarks.reproduce.splits import by_correlation, by_importance, candidates, deal, even_counts, icor, pcor, spearman
 from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
-from vertimrf.evaluate import distance
+from vertimrf.distances import distance
 
 NOWHERE = Path("no such folder")
 SCALE = Scale(

@@ -20,7 +20,7 @@ COUNT_COMPILATIONS = """
 import json, sys
 import numpy as np, pyarrow as pa
 from vertimrf import kernels
-from vertimrf.evaluate import tvd
+from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
 from vertimrf.tables.ids import record_digests
 from vertimrf.trial import synthesize

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,8 +19,9 @@ from click.testing import CliRunner
 
 import vertimrf
 from vertimrf.cli import main
-from vertimrf.errors import PlanError
+from vertimrf.errors import PlanError, SchemaError
 from vertimrf.report import figures
+from vertimrf.report.content import content
 from vertimrf.report.figures import shown
 from vertimrf.report.page import page, write_report
 from vertimrf.report.run import Run
@@ -182,6 +184,43 @@ def test_real_tables_are_read_by_the_runs_schema(made: Any, beside_truth: str, t
     assert (tmp_path / "with.html").read_text(encoding="utf-8") == beside_truth
     with pytest.raises(PlanError, match="name their column"):
         write_report(made.folder, tmp_path / "with.html", real=tables)
+
+
+def test_what_rows_are_good_for_is_told_beside_the_truth(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for absent in ("catboost", "sdmetrics.reports"):
+        monkeypatch.setitem(sys.modules, absent, None)
+    label = made.run.model.schema.names[2]
+    html = page(made.run, made.codes, label)
+    text, found = Reader(html).text, content(made.run, made.codes, label).utility
+    assert found is not None
+    for figure in (f"{found['trees']['scikit-learn']['synthetic']['auc']:.3f}", f"{found['propensity']:.3f}"):
+        assert figure in text
+    for compared in ("synthetic", "resampled"):
+        assert f"{found['k_marginal'][compared]['3']:.0f}" in text
+    assert "Left out, for want of the package: CatBoost, SDMetrics." in text
+    assert f"to tell {' '.join(shown(label, 60).split())} from all other attributes" in text
+    assert set(Reader(html).tags) <= TAGS
+    with pytest.raises(PlanError, match="give the real tables too"):
+        write_report(made.folder, made.folder / "none.html", label=label)
+    refused = CliRunner().invoke(main, ["report", str(made.folder), "--out", str(made.folder / "none.html"), "--utility", "x"])
+    assert refused.exit_code == 2
+    assert "give the real tables too" in refused.output
+    with pytest.raises(SchemaError, match="no attribute 'none'"):
+        page(made.run, made.codes, "none")
+
+
+def test_quality_stands_on_the_page_where_it_was_measured(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = {"synthetic": {"auc": 0.8, "accuracy": 0.7}, "real": {"auc": 0.9, "accuracy": 0.75}}
+    found = {
+        "label": "x", "trained": 10, "tried": 20, "trees": {"CatBoost": trees}, "majority": 0.5, "propensity": 0.6,
+        "k_marginal": {"synthetic": {"2": 900.0}, "resampled": {"2": 990.0}}, "absent": [],
+        "quality": {"synthetic": {"score": 0.87654}, "resampled": {"score": 0.98765}},
+    }  # fmt: skip
+    monkeypatch.setattr("vertimrf.report.content.utility", lambda *_: found)
+    text = Reader(page(made.run, made.codes, "y")).text
+    assert "CatBoost 0.800 0.900 70.0 % 75.0 %" in text
+    assert "SDMetrics' quality score (0 to 1) 0.877 0.988" in text
+    assert "want of the package" not in text
 
 
 def test_runs_of_one_holder_too(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from builders import schema_of
 
+from vertimrf.distances import tvd
 from vertimrf.errors import MessageError, NoMassError, PlanError, SchemaError
-from vertimrf.evaluate import tvd
 from vertimrf.kernels.contingency import contingency
 from vertimrf.message import Message
 from vertimrf.named_model import Model

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from benchmarks.shared_columns import contradicted
 from vertimrf.cli import main
+from vertimrf.distances import distance
 from vertimrf.errors import PlanError
-from vertimrf.evaluate import distance, evaluate
+from vertimrf.evaluate import evaluate
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party

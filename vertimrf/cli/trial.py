@@ -145,7 +145,7 @@ def synthesize(
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
 @click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
 @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all real tables have, or any.")
-@click.option("--utility", "label", metavar="LABEL", help="A column that trees trained on synthetic rows tell of real ones.")
+@click.option("--utility", "label", metavar="LABEL", help="A column that trees tell, trained on synthetic rows; and scores.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
 @reads_tables
@@ -233,10 +233,28 @@ def _print_evaluation(outcome: dict[str, Any], most: int = 5) -> None:
 
 
 def _print_utility(found: dict[str, Any]) -> None:
-    made, real = found["synthetic"], found["real"]
     click.echo(
-        f"Trees trained on {found['trained']:,} synthetic records tell {found['label']} of {found['tried']:,} real ones with an "
-        f"AUC of {made['auc']:.3f} and an accuracy of {made['accuracy']:.3f}; on as many real records, {real['auc']:.3f} and "
-        f"{real['accuracy']:.3f}. Its most frequent value has {found['majority']:.3f}."
+        f"Trees trained on {found['trained']:,} synthetic records tell {found['label']} of {found['tried']:,} real ones, beside "
+        f"trees trained on as many other real ones; its most frequent value has an accuracy of {found['majority']:.3f}:"
     )
+    for name, trees in found["trees"].items():
+        made, real = trees["synthetic"], trees["real"]
+        click.echo(
+            f"  {name}: AUC {made['auc']:.3f} (real {real['auc']:.3f}), "
+            f"accuracy {made['accuracy']:.3f} (real {real['accuracy']:.3f})"
+        )
     click.echo(f"Trees tell synthetic records from real ones with an AUC of {found['propensity']:.3f}; 0.5 is chance.")
+    drawn = "records drawn from the real ones"
+    score = found["k_marginal"]
+    each = (f"of {k} attributes {own:.0f} ({drawn} {score['resampled'][k]:.0f})" for k, own in score["synthetic"].items())
+    click.echo(f"NIST's k-marginal score, 0 to 1000: {', '.join(each)}")
+    if "quality" in found:
+        score = found["quality"]
+        parts = (f"{name.replace('_', ' ')} {own:.3f}" for name, own in score["synthetic"].items() if name != "score")
+        click.echo(
+            f"SDMetrics' quality score, 0 to 1: {score['synthetic']['score']:.3f} ({', '.join(parts)}; "
+            f"{drawn} {score['resampled']['score']:.3f})"
+        )
+    if found["absent"]:
+        packages = " ".join(found["absent"]).lower()
+        click.echo(f"Left out, for want of the package: {', '.join(found['absent'])} (pip install {packages}).")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluate import tvd
+from ..distances import tvd
 from ..files.atomic import write_text
 from ..keys import KeyRing
 from ..model.sample import sample

@@ -6,14 +6,17 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..kernels.contingency import contingency, pair_tables
 from ..model.markov_random_field import MarkovRandomField
+from ..model.sample import sample
 from ..plan.attribute import Attribute
 from ..plan.schema import Schema
+from ..utility.figures import utility
 from .run import Pairs, Released, Run
 
 __all__ = ["Column", "Content", "Dependence", "Series", "classes_of", "content"]
@@ -106,6 +109,7 @@ class Content:
         coarse: whether attributes of many values were merged into classes for ``dependence``.
         records: that the model stands for.
         real: records of the real tables that are compared with; None without.
+        utility: what the model's rows are good for, by :func:`vertimrf.utility.figures.utility`; None if not asked for.
     """
 
     columns: tuple[Column, ...]
@@ -114,14 +118,19 @@ class Content:
     coarse: bool
     records: float
     real: int | None
+    utility: dict[str, Any] | None
 
 
-def content(run: Run, truth: Codes | None = None) -> Content:
+def content(run: Run, truth: Codes | None = None, label: str | None = None) -> Content:
     """Work out all figures.
 
     Args:
         run: the run.
         truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16], if one may look at them.
+        label: with the truth, an attribute that trees are to tell from the others, trained on the model's rows.
+
+    Raises:
+        SchemaError, TableError, PlanError: of a label, as in :func:`vertimrf.utility.figures.utility`.
     """
     schema, field = run.model.schema, run.model.field
     released = {a: [own for own in run.told.released if own.attribute == a] for a in range(len(schema.sizes))}
@@ -135,7 +144,16 @@ def content(run: Run, truth: Codes | None = None) -> Content:
     edges = {pair for clique in field.tree.cliques for pair in itertools.combinations(sorted(clique), 2)}
     ordered = sorted(edges, key=lambda pair: -np.nan_to_num(dependence.model[pair]))
     coarse = any(own is not None for own in classes)
-    return Content(columns, dependence, tuple(ordered), coarse, field.total, None if truth is None else truth.shape[1])
+    useful = None if truth is None or label is None else _utility(run, truth, label)
+    return Content(columns, dependence, tuple(ordered), coarse, field.total, None if truth is None else truth.shape[1], useful)
+
+
+def _utility(run: Run, truth: Codes, label: str) -> dict[str, Any]:
+    """What as many rows of the model as it has records are good for, by attributes of more than one value."""
+    field, attributes = run.model.field, run.model.schema.attributes
+    rows = sample(field, max(round(field.total), 1), np.random.default_rng(0))
+    varying = [i for i, attribute in enumerate(attributes) if attribute.size > 1]
+    return utility(truth[varying], rows[varying], [attributes[i] for i in varying], label)
 
 
 def classes_of(attribute: Attribute, counts: Array, most: int = MOST_CLASSES) -> Classes | None:

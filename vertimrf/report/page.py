@@ -43,6 +43,7 @@ def write_report(
     real: Sequence[Any] = (),
     id: str | None = None,
     csv: CsvFormat = COMMAS,
+    label: str | None = None,
 ) -> Standing:
     """Write what there is to say of a run as one page of HTML, for people: needs the extra "report".
 
@@ -52,6 +53,8 @@ def write_report(
         real: the real tables, if one machine may see them all: the page then compares with them, and says that it is not private.
         id: their id column.
         csv: how real tables are written, if they are CSV files.
+        label: with real tables, an attribute that trees are to tell from the others: the page then shows what rows of the model
+            are good for, as ``vertimrf evaluate --utility`` does.
 
     Returns:
         What the page may claim.
@@ -59,12 +62,15 @@ def write_report(
     Raises:
         MessageError: files that cannot be read, or are of different runs.
         TableError, SchemaError: real tables that cannot be read or do not fit the run's schema.
-        PlanError: real tables without an id; or Matplotlib or Jinja is not installed.
+        PlanError: real tables without an id, a label without real tables; or Matplotlib, Jinja or, with a label, scikit-learn
+            is not installed.
 
     Example:
         >>> vertimrf.write_report("results/", "report.html")                                # doctest: +SKIP
     """
     check_tools()
+    if label is not None and not real:
+        raise PlanError("What rows are good for is seen beside real ones: give the real tables too, or leave the label out.")
     if isinstance(run, str | Path):
         opened = Run.open(run)
     elif isinstance(run, Sequence):
@@ -76,18 +82,18 @@ def write_report(
         if id is None:
             raise PlanError("Real tables are joined by record ids: name their column (id).")
         truth, _, _ = read_real(real, id, opened.model.schema, csv, INNER)
-    return write_page(opened, out, truth)
+    return write_page(opened, out, truth, label)
 
 
-def write_page(run: Run, out: str | Path, truth: Codes | None = None) -> Standing:
-    """Write the page of a run; ``truth`` as in :func:`page`. Returns what the page may claim.
+def write_page(run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None) -> Standing:
+    """Write the page of a run; arguments as in :func:`page`. Returns what the page may claim.
 
     Raises:
         PlanError: Matplotlib or Jinja is not installed.
         OSError: the file cannot be written.
     """
     check_tools()
-    write_text(out, page(run, truth))
+    write_text(out, page(run, truth, label))
     return standing_of(run, truth is not None)
 
 
@@ -111,12 +117,13 @@ def check_tools() -> None:
         raise PlanError(f"A report needs {error.name}, which is not installed: pip install 'vertimrf[report]'.") from None
 
 
-def page(run: Run, truth: Codes | None = None) -> str:
+def page(run: Run, truth: Codes | None = None, label: str | None = None) -> str:
     """The page as text.
 
     Args:
         run: the run.
         truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]; the page is then for own eyes.
+        label: with the truth, an attribute that trees are to tell from the others.
     """
     import jinja2
 
@@ -124,7 +131,7 @@ def page(run: Run, truth: Codes | None = None) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"shown": shown, "percent": percent, "count": count}
     source = resources.files(__package__).joinpath("page.html.jinja").read_text(encoding="utf-8")
-    found = content(run, truth)
+    found = content(run, truth, label)
     return environment.from_string(source).render(_context(run, found))
 
 

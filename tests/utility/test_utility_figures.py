@@ -1,0 +1,128 @@
+"""Utility: what rows of the same law, and of none, are found to be good for; and what the command tells of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from vertimrf.cli import main
+from vertimrf.errors import PlanError, SchemaError, TableError
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.schema import Schema
+from vertimrf.server.rows import decode
+from vertimrf.tables.arrow import write_table
+from vertimrf.utility.figures import utility
+from vertimrf.utility.trees import SCIKIT, learners
+
+ATTRIBUTES = (
+    Attribute.integer("age", 8), Attribute.categorical("job", ["a", "b", "c"]), Attribute.categorical("ill", ["no", "yes"]),
+    Attribute.integer("grade", 3),
+)  # fmt: skip
+
+
+def draw(rng: np.random.Generator, n: int) -> np.ndarray:
+    age, job = rng.integers(0, 8, n), rng.integers(0, 3, n)
+    ill = rng.random(n) < np.where(job == 1, 0.9, 0.1)
+    return np.array([age, job, ill, np.minimum(age // 3, 2)]).astype(np.uint16)
+
+
+def shuffled(rng: np.random.Generator, codes: np.ndarray) -> np.ndarray:
+    return np.array([rng.permutation(row) for row in codes])
+
+
+def test_records_of_the_same_law_are_as_good_as_real_ones_and_independent_columns_worth_nothing() -> None:
+    rng = np.random.default_rng(1)
+    real = draw(rng, 6000)
+    same = utility(real, draw(rng, 6000), ATTRIBUTES, "ill")
+    nothing = utility(real, shuffled(rng, real), ATTRIBUTES, "ill")
+    assert list(same["trees"]) == list(learners())
+    for name, trees in same["trees"].items():
+        # Naming the job's usual value is right for 0.9 of the records. Standard errors are about 0.006 each.
+        assert trees["synthetic"]["accuracy"] == pytest.approx(0.9, abs=0.03)
+        assert trees["synthetic"]["auc"] == pytest.approx(trees["real"]["auc"], abs=0.04)
+        assert nothing["trees"][name]["synthetic"]["auc"] == pytest.approx(0.5, abs=0.06)
+        assert nothing["trees"][name]["real"]["auc"] > 0.85
+    assert same["propensity"] == pytest.approx(0.5, abs=0.05)
+    assert nothing["propensity"] > 0.7
+    assert (same["trained"], same["tried"]) == (3000, 3000)
+    # Other records of the same law are as far from the real ones, up to a factor of the square root of two, as redrawn ones.
+    drawn = same["k_marginal"]["resampled"]
+    assert all(1000 - same["k_marginal"]["synthetic"][k] < 2 * (1000 - drawn[k]) for k in ("2", "3"))
+    assert nothing["k_marginal"]["synthetic"]["2"] < 900 < drawn["2"]
+    assert ("quality" in same) == ("SDMetrics" not in same["absent"])
+    if "quality" in same:
+        assert same["quality"]["synthetic"]["score"] > 0.95
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_label_of_several_values_and_of_one_that_no_synthetic_record_has() -> None:
+    rng = np.random.default_rng(2)
+    real, made = draw(rng, 4000), draw(rng, 3000)
+    found = utility(real, made[:, made[3] < 2], ATTRIBUTES, "grade")["trees"][SCIKIT]
+    assert found["real"]["accuracy"] > 0.99
+    assert found["synthetic"]["accuracy"] == pytest.approx(6 / 8, abs=0.05)
+    one = utility(real, np.zeros_like(made), ATTRIBUTES, "ill")
+    assert one["trees"][SCIKIT]["synthetic"]["auc"] == 0.5
+    assert one["absent"] == ["CatBoost", "SDMetrics"]
+    assert "quality" not in one
+
+
+def test_what_cannot_be_a_label() -> None:
+    rng = np.random.default_rng(4)
+    real = draw(rng, 400)
+    with pytest.raises(SchemaError, match="no attribute 'sex'"):
+        utility(real, real, ATTRIBUTES, "sex")
+    with pytest.raises(SchemaError, match="60 values"):
+        utility(real, real, (*ATTRIBUTES[:3], Attribute.integer("grade", 60)), "grade")
+    with pytest.raises(SchemaError, match="only attribute"):
+        utility(real[:1], real[:1], ATTRIBUTES[:1], "age")
+    with pytest.raises(TableError, match="50 synthetic"):
+        utility(real, real[:, :50], ATTRIBUTES, "ill")
+    real[2] = 1
+    with pytest.raises(TableError, match="the same 'ill'"):
+        utility(real, real, ATTRIBUTES, "ill")
+
+
+def asked_of(folder: Path) -> list[str]:
+    """A command on two tables of the same law."""
+    rng = np.random.default_rng(5)
+    Schema.of({"all": ATTRIBUTES}).save(folder / "schema.json")
+    table = decode(draw(rng, 1000), ATTRIBUTES, rng)
+    write_table(table.append_column("id", [list(range(1000))]), folder / "real.parquet")
+    write_table(decode(draw(rng, 1000), ATTRIBUTES, rng), folder / "made.parquet")
+    return [
+        "evaluate", "--real", str(folder / "real.parquet"), "--synthetic", str(folder / "made.parquet"), "--id", "id",
+        "--schema", str(folder / "schema.json"), "--marginals", "5", "--utility", "ill",
+    ]  # fmt: skip
+
+
+def test_the_command_tells_all_that_is_installed(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(main, [*asked_of(tmp_path), "--json", str(tmp_path / "found.json")])
+    assert answer.exit_code == 0, answer.output
+    assert "Trees trained on 500 synthetic records tell ill of 500 real ones" in answer.output
+    found = json.loads((tmp_path / "found.json").read_text())["utility"]
+    assert found["label"] == "ill"
+    for name, trees in found["trees"].items():
+        assert f"  {name}: AUC {trees['synthetic']['auc']:.3f} (real {trees['real']['auc']:.3f})" in answer.output
+    assert f"of 3 attributes {found['k_marginal']['synthetic']['3']:.0f}" in answer.output
+    assert ("SDMetrics' quality score" in answer.output) == ("quality" in found)
+
+
+@pytest.mark.usefixtures("bare")
+def test_the_command_says_what_it_left_out_and_refuses_where_there_are_no_trees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = CliRunner().invoke(main, asked_of(tmp_path))
+    assert answer.exit_code == 0, answer.output
+    assert "Left out, for want of the package: CatBoost, SDMetrics (pip install catboost sdmetrics)." in answer.output
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    refused = CliRunner().invoke(main, asked_of(tmp_path))
+    assert refused.exit_code == 2
+    assert "vertimrf[utility]" in refused.output
+    with pytest.raises(PlanError):
+        utility(draw(np.random.default_rng(5), 400), draw(np.random.default_rng(6), 400), ATTRIBUTES, "ill")

@@ -1,0 +1,48 @@
+"""Trees: what they take for categories, and the areas that they are judged by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vertimrf.plan.attribute import Attribute
+from vertimrf.utility.trees import CATBOOST, SCIKIT, area, categories, learners, told
+
+
+def test_the_area_is_that_of_pairs_in_the_right_order() -> None:
+    rng = np.random.default_rng(3)
+    truth, scores = rng.integers(0, 3, 60).astype(np.uint16), rng.random((60, 3))
+    expected = 0.0
+    for value in range(3):
+        pairs = np.sign(scores[truth == value, value][:, None] - scores[truth != value, value])
+        expected += (0.5 + pairs.mean() / 2) * (truth == value).mean()
+    assert area(scores, truth) == pytest.approx(expected)
+
+
+def test_what_has_an_order_is_no_category() -> None:
+    listed = [
+        Attribute.integer("age", 8), Attribute.categorical("job", ["a", "b", "c"]),
+        Attribute.categorical("grade", ["low", "high"], ordered=True), Attribute.categorical("town", list(map(str, range(256)))),
+        Attribute.categorical("ill", ["no", "yes"]),
+    ]  # fmt: skip
+    assert categories(listed) == [1, 4]
+
+
+@pytest.mark.usefixtures("bare")
+def test_scikit_learn_alone_will_do() -> None:
+    assert list(learners()) == [SCIKIT]
+
+
+@pytest.mark.parametrize("name", [SCIKIT, CATBOOST])
+def test_every_kind_of_trees_learns_categories_and_several_values(name: str) -> None:
+    if name not in learners():
+        pytest.skip("CatBoost is not installed")
+    rng = np.random.default_rng(4)
+    # A label that follows a category and an order, of which codes 1 and 3 never occur in training.
+    job, age = rng.integers(0, 6, 4000), rng.integers(0, 10, 4000)
+    grade = np.where(np.isin(job, (0, 2, 5)), 0, np.where(age < 5, 2, 4))
+    records = np.array([job, grade, age]).astype(np.uint16)
+    attributes = [Attribute.categorical("job", list("abcdef")), Attribute.integer("grade", 5), Attribute.integer("age", 10)]
+    found = told(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
+    assert found["auc"] > 0.99
+    assert found["accuracy"] > 0.98

@@ -14,6 +14,7 @@ from . import __version__
 from .clock import Clock
 from .errors import ModelError, PlanError
 from .kernels.jit import threads
+from .model.beyond import fit_beyond
 from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
@@ -155,12 +156,14 @@ class Synthesizer:
         # With one party there are no sketches, and so nothing that a secret would key.
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
         first = Server(plan, options).read([message])
-        self._fitted = Model(schema, first.initial, plan.ledger())
+        with threads(options.num_threads):
+            fitted = fit_beyond(first.initial, first.local)
+        self._fitted = Model(schema, fitted, plan.ledger())
         self._told = {
             "version": __version__,
             "expected_records": plan.expected_records,
             "parties": {plan.party_names[0]: list(schema.names)},
-            "found": Found(released_by([message]), first.local).to_json(plan, first.initial),
+            "found": Found(released_by([message]), first.local).to_json(plan, fitted),
         }
         self._seconds = {**clock.seconds, **first.seconds}
         return self

@@ -79,6 +79,8 @@ class MarkovRandomField:
         loss: weighted squared error of the fit, sum of (expected - measured)^2 / (2 sigma^2).
         engine: where a fit has just calibrated these factors; they are calibrated when needed otherwise.
         classes: attributes whose values are in classes: tree and factors are of those, all else of values.
+        beyond: further factors, of attributes that need share no clique: by them rows of the tree are weighed (:mod:`.sample`).
+            Marginals and :attr:`beliefs` are the tree's.
     """
 
     def __init__(
@@ -89,12 +91,14 @@ class MarkovRandomField:
         loss: float = 0.0,
         engine: Propagation | None = None,
         classes: Mapping[int, ValueClasses] | None = None,
+        beyond: Sequence[Factor] = (),
     ) -> None:
         self.tree = tree
         self.total = float(total)
         self.factors = tuple(factors)
         self.loss = float(loss)
         self.classes = dict(classes or {})
+        self.beyond = tuple(beyond)
         self._engine = engine
 
     @property
@@ -218,6 +222,12 @@ class MarkovRandomField:
         """Cells, treewidth, bytes and time of a fit."""
         return summary_of(self.tree)
 
+    def weighed(self, beyond: Sequence[Factor]) -> MarkovRandomField:
+        """The same model with factors beyond its tree, instead of any that it has."""
+        model = MarkovRandomField(self.tree, self.total, self.factors, self.loss, classes=self.classes, beyond=beyond)
+        model.__dict__["beliefs"] = self.beliefs
+        return model
+
     def parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """The model as a file holds it: a JSON-able header, and named arrays."""
         header = {
@@ -227,8 +237,10 @@ class MarkovRandomField:
             "total": self.total,
             "loss": self.loss,
             "factors": [list(f.attributes) for f in self.factors],
+            "beyond": [list(f.attributes) for f in self.beyond],
         }
         arrays: dict[str, npt.NDArray[Any]] = {f"logs{i}": f.logs for i, f in enumerate(self.factors)}
+        arrays |= {f"beyond{i}": f.logs for i, f in enumerate(self.beyond)}
         if self.classes:
             header["classes"] = list(self.classes)
             arrays |= {f"classes{a}": own.classes.astype(np.uint16) for a, own in self.classes.items()}
@@ -251,15 +263,15 @@ class MarkovRandomField:
             raise ModelError("The model's number of records, or its loss, is larger than any number.") from None
         if not (0 < total < MOST_RECORDS and math.isfinite(loss)):
             raise ModelError(f"The model is of {total:g} records, with a loss of {loss:g}; these are no such numbers.")
+        classes = _classes_of_parts(tree, header.get("classes", []), arrays)
         factors = [Factor(tuple(names), arrays[f"logs{i}"]) for i, names in enumerate(header["factors"])]
-        for f in factors:
-            shape = tuple(tree.sizes[a] for a in f.attributes)
-            in_order = list(f.attributes) == sorted(set(f.attributes))
-            fits = bool(f.attributes) and in_order and tree.covering(f.attributes) >= 0
-            fits = fits and f.logs.shape == shape and f.logs.dtype == np.float64 and bool((f.logs < MOST_LOG).all())
-            if not fits:
-                raise ModelError("A factor of the model does not fit its cliques, or holds what is no logarithm.")
-        return cls(tree, total, factors, loss, classes=_classes_of_parts(tree, header.get("classes", []), arrays))
+        if not all(_fits(f, tree.sizes) and tree.covering(f.attributes) >= 0 for f in factors):
+            raise ModelError("A factor of the model does not fit its cliques, or holds what is no logarithm.")
+        beyond = [Factor(tuple(names), arrays[f"beyond{i}"]) for i, names in enumerate(header.get("beyond", []))]
+        model = cls(tree, total, factors, loss, classes=classes, beyond=beyond)
+        if not all(_fits(f, model.sizes) and bool((f.logs > -MOST_LOG).all()) for f in beyond):
+            raise ModelError("A factor beyond the model's cliques does not fit its attributes, or holds what is no logarithm.")
+        return model
 
     def restricted(self, codes: Mapping[int, npt.ArrayLike]) -> MarkovRandomField:
         """The model given that some attributes take some of their values, exactly; those values are all that is left of them.
@@ -292,18 +304,15 @@ class MarkovRandomField:
                     f"The model has no records whose attribute {attribute} has one of the codes {kept.tolist()}, given the "
                     "conditions before it; ask for other values."
                 )
+            beyond = [_taking(f, attribute, kept) for f in model.beyond]
             classes, extra = dict(model.classes), []
             if attribute in classes:
                 kept, mass, classes[attribute] = classes[attribute].restricted(kept)
                 extra = [Factor((attribute,), np.log(mass))]
             sizes = tuple(kept.size if a == attribute else size for a, size in enumerate(model.tree.sizes))
-            factors = extra + [
-                Factor(f.attributes, np.take(f.logs, kept, axis=f.attributes.index(attribute)) if attribute in f.attributes
-                       else f.logs)
-                for f in model.factors
-            ]  # fmt: skip
+            factors = extra + [_taking(f, attribute, kept) for f in model.factors]
             tree = JunctionTree(sizes, model.tree.cliques, model.tree.parents)
-            model = MarkovRandomField(tree, total, factors, self.loss, classes=classes)
+            model = MarkovRandomField(tree, total, factors, self.loss, classes=classes, beyond=beyond)
         return model
 
     def _check(self, attributes: tuple[int, ...], cells: int = 0, max_cells: int = MAX_CELLS) -> None:
@@ -394,6 +403,22 @@ def _classes_of_parts(
             raise ModelError("Classes of values of the model have shares that do not come to 1.")
         out[a] = ValueClasses(classes.astype(np.int64), shares)
     return out
+
+
+def _fits(factor: Factor, sizes: Sequence[int]) -> bool:
+    """Whether a factor that a file holds is one of attributes of these sizes."""
+    own, logs = factor.attributes, factor.logs
+    if not own or list(own) != sorted(set(own)) or not all(type(a) is int and 0 <= a < len(sizes) for a in own):
+        return False
+    right = logs.shape == tuple(sizes[a] for a in own) and logs.dtype == np.float64
+    return right and bool((logs < MOST_LOG).all())
+
+
+def _taking(factor: Factor, attribute: int, codes: npt.NDArray[np.int64]) -> Factor:
+    """A factor where an attribute has only some of its values."""
+    if attribute not in factor.attributes:
+        return factor
+    return Factor(factor.attributes, np.take(factor.logs, codes, axis=factor.attributes.index(attribute)))
 
 
 def _transposed(table: Array, names: Sequence[int], wanted: Sequence[int]) -> Array:

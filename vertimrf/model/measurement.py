@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 
-__all__ = ["UNMEASURED", "BinMap", "Measurement", "bin_table"]
+__all__ = ["UNMEASURED", "BinMap", "Measurement", "best_measured", "bin_table"]
 
 Array = npt.NDArray[np.float64]
 BinMap = npt.NDArray[np.int64]
@@ -97,3 +97,13 @@ def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int])
             np.add.at(out, bins, moved)
             table = np.moveaxis(out, 0, axis)
     return np.ascontiguousarray(table)
+
+
+def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """One measurement of each marginal, that of least noise: count sketches also have pairs that a party measured."""
+    best: dict[tuple[int, ...], tuple[float, Measurement]] = {}
+    for m in measurements:
+        noise = float(np.broadcast_to(m.sigma, m.counts.shape).sum())
+        if m.attributes not in best or noise < best[m.attributes][0]:
+            best[m.attributes] = noise, m
+    return [m for _, m in best.values()]

@@ -12,6 +12,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from .junction_tree import JunctionTree
 from .measurement import UNMEASURED, Measurement
 from .propagation import Propagation
 
-__all__ = ["Dual", "LogFactors"]
+__all__ = ["Dual", "LogFactors", "StepDual", "flat_cells", "minimise"]
 
 Array = npt.NDArray[np.float64]
 Attributes = tuple[int, ...]
@@ -157,6 +158,43 @@ class LogFactors:
         return flat[self.engine.offsets[f] : self.engine.offsets[f + 1]].reshape(shape)
 
 
+class StepDual(Protocol):
+    """What takes proximal steps towards measured cells.
+
+    Attributes:
+        measured, sigma: counts and standard deviations, flat over the measurements' cells [float64].
+        typical: standard deviation that the weight of the relative entropy is in units of.
+    """
+
+    measured: Array
+    sigma: Array
+    typical: float
+
+    def step(
+        self,
+        weight: float,
+        theta: Array,
+        tolerance: float,
+        iterations: int,
+        progress: Callable[[int, float], None] | None,
+    ) -> tuple[Array, Array]:
+        """Take one; see :meth:`Dual.step`."""
+
+
+def flat_cells(measurements: Sequence[Measurement], total: float) -> tuple[Array, Array, float]:
+    """Counts of all measured cells and their standard deviations, and the typical one.
+
+    It is the 90th percentile over cells that are measured (see ``UNMEASURED``); the least ones are raised to a share of it. They
+    still outweigh the rest a thousandfold, but where they disagree among themselves their parameters stay in range.
+    """
+    nothing = [np.zeros(0)]
+    measured = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
+    sigma = np.concatenate([np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing)
+    known = sigma[sigma < UNMEASURED * total]
+    typical = float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
+    return measured, np.maximum(sigma, LEAST_SIGMA * typical).astype(np.float64), typical
+
+
 class Dual:
     """The dual of a proximal step from the factors' present model, over the parameters of measurements.
 
@@ -173,22 +211,13 @@ class Dual:
 
     Attributes:
         measured, sigma: counts and standard deviations, flat over the measurements' cells [float64].
-        typical: the 90th percentile of the standard deviations of cells that are measured (see ``UNMEASURED``); the least ones
-            are raised to a share of it. They still outweigh the rest a thousandfold, but where they disagree among themselves
-            their parameters stay in range.
+        typical: the 90th percentile of the standard deviations (:func:`flat_cells`).
     """
 
     def __init__(self, factors: LogFactors, measurements: Sequence[Measurement], total: float) -> None:
-        nothing = [np.zeros(0)]
         self.factors = factors
         self.total = total
-        self.measured = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
-        self.sigma = np.concatenate(
-            [np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing
-        ).astype(np.float64)
-        known = self.sigma[self.sigma < UNMEASURED * total]
-        self.typical = float(np.quantile(known if known.size else self.sigma, 0.9)) if measurements else 1.0
-        self.sigma = np.maximum(self.sigma, LEAST_SIGMA * self.typical)
+        self.measured, self.sigma, self.typical = flat_cells(measurements, total)
         engine = factors.engine
         homes = [factors.home(m.attributes) for m in measurements]
         begins = np.cumsum([0, *(m.counts.size for m in measurements)])
@@ -270,14 +299,14 @@ class Dual:
         pull = weight * self.sigma**2
         # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
         scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
-        found = _minimise(functools.partial(self.value, pull), theta, scale, self.sigma, tolerance, iterations, progress)
+        found = minimise(functools.partial(self.value, pull), theta, scale, self.sigma, tolerance, iterations, progress)
         self.calibrate(found)
         kernels.absorb(self.factors.logs, found, self._factors, self._terms, self._maps)
         self.factors.rebalance()
         return found, self.calibrate_at_factors()
 
 
-def _minimise(
+def minimise(
     evaluate: Callable[[Array], tuple[float, Array]],
     theta: Array,
     scale: Array,

@@ -1,22 +1,36 @@
-"""Synthetic rows from a Markov random field (VertiMRF, phase 6), by rounded counts instead of independent draws."""
+"""Synthetic rows from a Markov random field (VertiMRF, phase 6): rows of its junction tree, weighed and picked."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
+from ..kernels import rows as kernels
 from ..kernels import sample as draw
+from ..kernels.jit import in_slices
 from .markov_random_field import MarkovRandomField
 from .propagation import axis_map
 from .value_classes import ValueClasses
 
-__all__ = ["sample"]
+__all__ = ["marginal_of_rows", "propose", "sample"]
 
 Codes = npt.NDArray[np.uint16]
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+# Rows that are drawn together at most; out of how many proposals for each, fewer where rows are many; and about how many of all.
+BATCH, MOST_PROPOSALS, LEAST_PROPOSALS, ALL_PROPOSALS = 1 << 17, 8, 3, 1 << 19
+# Rows that stand for a marginal.
+MARGINAL_ROWS = 1 << 18
+# Counts that picked rows are to meet: of the marginals of two and three attributes with at most so many cells a row, so many
+# cells and lookups, and none where there are more of an order; and how often each row is compared with another.
+CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 2e8, 50_000
+TRIES = 2
 
 
 def sample(
@@ -26,7 +40,158 @@ def sample(
     given: Mapping[int, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Codes:
-    """Draw synthetic rows whose clique marginals follow the model's with rounded counts.
+    """Draw synthetic rows.
+
+    Several times as many rows as wanted are drawn from the junction tree (:func:`propose`) and weighed by the model's factors
+    beyond it, if it has any. Rows are picked from them by systematic sampling, each as often as its weight says, up to one; and
+    are then exchanged for others where that brings the counts of pairs and triples of attributes closer to what all the weighed
+    rows say. So counts are far closer to the model's than independent draws would have them.
+
+    Args:
+        model: the fitted model.
+        rows: number of rows, 1 or more.
+        rng: random generator; only for sampling, never for privacy noise.
+        given: by attribute, the codes that it may have; the rows then follow the model's conditional.
+        progress: told how many rows are done, and of how many.
+
+    Returns:
+        Codes [shape=(d, rows), uint16], rows in random order.
+
+    Raises:
+        ModelError: ``rows`` is less than 1 or too many for one draw, or a condition is unknown.
+        NoMassError: a condition has no mass.
+    """
+    if given:
+        codes = sample(model.restricted(given), rows, rng, progress=progress)
+        for attribute, own in given.items():
+            codes[attribute] = np.asarray(own, np.uint16)[codes[attribute]]
+        return codes
+    _check(rows)
+    batches = math.ceil(rows / BATCH)
+    ends = [rows * i // batches for i in range(batches + 1)]
+    seeds = rng.integers(1 << 63, size=batches)
+    each = min(max(ALL_PROPOSALS // rows, LEAST_PROPOSALS), MOST_PROPOSALS)
+    codes = np.empty((len(model.sizes), rows), np.uint16)
+    evened = _evened(model.sizes, rows, batches)
+    done = [0]
+    # Computed once, before threads ask for it.
+    _ = model.beliefs
+
+    def draw_batches(first: int, last: int) -> None:
+        for begin, end, seed in zip(ends[first:last], ends[first + 1 : last + 1], seeds[first:last], strict=True):
+            own = np.random.default_rng(seed)
+            proposals = propose(model, each * (end - begin), own)
+            weights = _weights(model, proposals)
+            picked = _picked(proposals, weights, evened, end - begin, model.sizes, own)
+            codes[:, begin:end] = proposals[:, picked]
+            done[0] += end - begin
+            if progress is not None:
+                progress(done[0], rows)
+
+    in_slices(batches, 1, draw_batches)
+    return codes
+
+
+def marginal_of_rows(model: MarkovRandomField, attributes: Sequence[int]) -> Array:
+    """Expected counts of a marginal as the model's weighed rows have it: of one that no clique holds, where the model has factors
+    beyond its tree, nearer than :meth:`~.markov_random_field.MarkovRandomField.marginal`.
+
+    Args:
+        model: the fitted model.
+        attributes: distinct attribute indices, in the order of the result's axes.
+
+    Returns:
+        Counts [one axis per attribute, float64], summing to the model's total; a function of the arguments alone.
+    """
+    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+    shape = [model.sizes[a] for a in attributes]
+    cells = np.ravel_multi_index([codes[a].astype(np.int64) for a in attributes], shape)
+    counts: Array = np.bincount(cells, weights=_weights(model, codes), minlength=math.prod(shape)).astype(np.float64)
+    return counts.reshape(shape) * model.total
+
+
+def _weights(model: MarkovRandomField, codes: Codes) -> Array:
+    """Weights of rows of the tree by the factors beyond it, summing to 1 [shape=(n,), float64]."""
+    logs = np.zeros(codes.shape[1])
+    if model.beyond:
+        tables, terms = _lookups(model.sizes, [f.attributes for f in model.beyond])
+        cell_logs = np.concatenate([f.logs.ravel() for f in model.beyond])
+        kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
+    weights: Array = np.exp(logs - logs.max())
+    weights *= 1 / weights.sum()
+    return weights
+
+
+def _picked(
+    codes: Codes,
+    weights: Array,
+    evened: Sequence[tuple[int, ...]],
+    rows: int,
+    sizes: Sequence[int],
+    rng: np.random.Generator,
+) -> Integers:
+    """Which rows to take, so that counts come close to what the weights say [shape=(rows,), int64]."""
+    heap = np.cumsum(weights)
+    heap /= heap[-1]
+    # The proposals are in random order.
+    picked = np.searchsorted(heap, (rng.random() + np.arange(rows)) / rows, side="right")
+    picked = rng.permutation(np.minimum(picked, len(heap) - 1))
+    if not evened:
+        return picked
+    tables, terms = _lookups(sizes, evened)
+    cells = sum(math.prod(sizes[a] for a in own) for own in evened)
+
+    def counted(own: Codes, weight: Array) -> Array:
+        out = np.zeros(cells)
+        kernels.weighed_counts(own, tables, terms, weight, 0, len(tables), out)
+        return out
+
+    wanted = counted(codes, weights * rows)
+    counts = counted(np.ascontiguousarray(codes[:, picked]), np.ones(rows))
+    kernels.even_out(
+        np.ascontiguousarray(codes.T), tables, terms, heap, picked, counts - wanted, 1 / (wanted + 1),
+        np.int64(TRIES * rows), rng.integers(1 << 64, dtype=np.uint64),
+    )  # fmt: skip
+    return picked
+
+
+def _evened(sizes: Sequence[int], rows: int, batches: int) -> list[tuple[int, ...]]:
+    """Marginals whose counts picked rows are to meet: pairs and then triples, smallest first."""
+    most = MOST_LOOKUPS / (TRIES * rows)
+    varying = [a for a, size in enumerate(sizes) if size > 1]
+    out: list[tuple[int, ...]] = []
+    cells = 0
+    for way in (2, 3):
+        if math.comb(len(varying), way) > LISTED:
+            break
+        for own in sorted(itertools.combinations(varying, way), key=lambda own: math.prod(sizes[a] for a in own)):
+            more = math.prod(sizes[a] for a in own)
+            cells += more
+            if more > CELLS_PER_ROW * rows / batches or cells > MOST_CELLS or len(out) + 1 > most:
+                break
+            out.append(own)
+    return out
+
+
+def _lookups(sizes: Sequence[int], wanted: Sequence[tuple[int, ...]]) -> tuple[Integers, Integers]:
+    """Tables and terms of marginals, as the kernels want them."""
+    tables: list[tuple[int, int, int]] = []
+    terms: list[tuple[int, int]] = []
+    offset = 0
+    for own in wanted:
+        tables.append((len(terms), len(terms) + len(own), offset))
+        terms += [(a, math.prod(sizes[b] for b in own[i + 1 :])) for i, a in enumerate(own)]
+        offset += math.prod(sizes[a] for a in own)
+    return np.array(tables, np.int64).reshape(-1, 3), np.array(terms, np.int64).reshape(-1, 2)
+
+
+def _check(rows: int) -> None:
+    if not 1 <= rows < 1 << 32:
+        raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times.")
+
+
+def propose(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
+    """Draw rows of the junction tree alone, whose clique marginals follow the model's with rounded counts.
 
     Walks the junction tree from its roots. The rows that agree on a clique's separator are shared out over its cells by
     systematic sampling: a cell expected e times among them is given floor(e) or ceil(e) times. Which row gets which cell is
@@ -43,28 +208,18 @@ def sample(
         model: the fitted model.
         rows: number of rows, 1 or more.
         rng: random generator; only for sampling, never for privacy noise.
-        given: by attribute, the codes that it may have; the rows then follow the model's exact conditional.
-        progress: told how many cliques are done, and of how many.
 
     Returns:
         Codes [shape=(d, rows), uint16], rows in random order.
 
     Raises:
-        ModelError: ``rows`` is less than 1 or too many for one draw, or a condition is unknown or has no mass.
+        ModelError: ``rows`` is less than 1 or too many for one draw.
     """
-    if given:
-        codes = sample(model.restricted(given), rows, rng)
-        for attribute, own in given.items():
-            codes[attribute] = np.asarray(own, np.uint16)[codes[attribute]]
-        return codes
-    if not 1 <= rows < 1 << 32:
-        raise ModelError(f"The number of synthetic rows must be 1 .. 2^32 - 1, not {rows}; draw several times.")
+    _check(rows)
     sizes = model.tree.sizes
     codes = np.zeros((len(sizes), rows), np.uint16)
     walk = zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True)
-    for done, (clique, separator, belief) in enumerate(walk):
-        if progress is not None:
-            progress(done, len(model.tree.cliques))
+    for clique, separator, belief in walk:
         new = tuple(a for a in clique if a not in separator)
         stride = {a: math.prod(belief.shape[i + 1 :]) for i, a in enumerate(clique)}
         shape = tuple(sizes[a] for a in separator)

@@ -15,7 +15,7 @@ from ..errors import ModelError
 from ..model.fit import fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
-from ..model.measurement import BinMap, Measurement
+from ..model.measurement import BinMap, Measurement, best_measured
 from ..model.structural_zeros import budget_holding, ruling_out
 from ..model.value_classes import sizes_in_classes, told_apart
 from ..plan.merging import kept_apart
@@ -110,7 +110,7 @@ def combine_graphs(
     larger = [
         m for m in (*local, *crossing) if len(m.attributes) > 1 and math.prod(sizes[a] for a in m.attributes) <= plan.tau
     ]
-    larger = _best_measured(larger)
+    larger = best_measured(larger)
     warnings = []
     budget = budget_holding(sizes, plan.tau, zeros)
     if budget.limit > plan.tau:
@@ -141,16 +141,6 @@ def combine_graphs(
             "synthesised as independent; raise tau or epsilon."
         )
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
-
-
-def _best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """One measurement of each marginal, that of least noise: count sketches also have pairs that a party measured."""
-    best: dict[tuple[int, ...], tuple[float, Measurement]] = {}
-    for m in measurements:
-        noise = float(np.broadcast_to(m.sigma, m.counts.shape).sum())
-        if m.attributes not in best or noise < best[m.attributes][0]:
-            best[m.attributes] = noise, m
-    return [m for _, m in best.values()]
 
 
 def _grown(

@@ -15,6 +15,7 @@ from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
 from ..message import RECORDS_OVER_EXPECTED, Answer, LocalMarginal, Message
+from ..model.beyond import fit_beyond
 from ..model.fit import fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
@@ -30,6 +31,7 @@ from ..plan.plan import Plan
 from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
+from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
 from .found import Found, released_by
 from .global_graph import GlobalGraph, combine_graphs
@@ -362,6 +364,9 @@ class Server:
                     plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, classes=graph.classes,
                     progress=told,
                 )  # fmt: skip
+            # The paper's own ways are compared as they are.
+            if options.reduction == "fit" and isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
+                fitted = fit_beyond(fitted, [*local, *crossing], progress=fitting(options.progress))
         return graph, fitted
 
     def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:

@@ -22,9 +22,7 @@ from .measure import DONE, found, kept, measure, rows_file
 from .peer import Peer
 from .report import MARK, cell, markdown
 
-NAMES = (
-    "centralized", "two_parties", "mbi_aim", "opendp_aim", "smartnoise_aim", "mbi_mst", "opendp_mst", "smartnoise_mst", "privsyn",
-)  # fmt: skip
+NAMES = ("centralized", "two_parties", "mbi_aim", "opendp_aim", "smartnoise_aim", "mbi_mst", "opendp_mst", "smartnoise_mst")
 # Packages that people ask for and that have no script, because there is nothing to install.
 ASKED_FOR = ("dpsynth", "margnet", "private-pgm")
 
@@ -76,9 +74,7 @@ def run_all(options: argparse.Namespace) -> dict[str, str | None]:
                 if run is None:
                     out = rows_file(options.rows, name, peer.name, epsilon)
                     try:
-                        command = peer.command(
-                            name, options.data, epsilon, delta, options.seed, out, options.environments
-                        )
+                        command = peer.command(name, options.data, epsilon, delta, options.seed, out, options.environments)
                     except NotInstalledError as error:
                         refused[peer.title] = str(error)
                         print(f"{name:8} {epsilon:<4g} {peer.name:15} {error}", flush=True)

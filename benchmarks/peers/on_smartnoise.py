@@ -34,4 +34,4 @@ def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int, 
     mechanism = Synthesizer.create(name, epsilon=epsilon, delta=delta, **options)
     mechanism.fit(frame, transformer=transformer, preprocessor_eps=0.0)
     made = mechanism.sample(table.records)
-    return made[list(table.names)].to_numpy().T.astype(np.uint16)
+    return np.asarray(made[list(table.names)], np.uint16).T

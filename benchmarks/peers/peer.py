@@ -53,6 +53,7 @@ class Peer:
             NotInstalledError: pip did not install it.
         """
         python = sys.executable if self.environment is None else str(self.environment.python(kept))
+        # -P keeps the folder that it is called in off the path, where a module may have the name of a package of the peer's.
         return [python, "-P", "-m", f"{__package__}.{self.name}", data, "--data", str(folder), "--epsilon", repr(epsilon),
                 "--delta", repr(delta), "--seed", str(seed), "--out", str(out), "--environments", str(kept)]  # fmt: skip
 

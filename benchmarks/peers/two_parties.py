@@ -15,7 +15,7 @@ def release(table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
     return METHODS["count-sketches"].synthesize(table.codes, table.sizes, split, epsilon, delta, seed).codes
 
 
-PEER = Peer("two_parties", "**ours**, two parties that share no rows", None, release)
+PEER = Peer("two_parties", "**ours**, columns split between two parties", None, release)
 
 if __name__ == "__main__":
     sys.exit(main(PEER))

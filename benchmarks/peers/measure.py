@@ -38,7 +38,7 @@ class Measured:
         processor: seconds of all its threads.
         limit: seconds that it was given.
         tvd2, tvd3: mean distance of 300 random marginals; None unless DONE.
-        message: last line of what a run that failed said.
+        message: last line with words of what a run that failed said.
     """
 
     data: str
@@ -117,8 +117,8 @@ def run_within(command: Sequence[str], limit: float) -> tuple[str, str]:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         errors.seek(0)
-        said = errors.read().strip().splitlines()
-    return (FAILED, said[-1] if said else f"exit code {code}") if code else (DONE, "")
+        said = [line for line in errors.read().splitlines() if any(map(str.isalnum, line))]
+    return (FAILED, said[-1].strip() if said else f"exit code {code}") if code else (DONE, "")
 
 
 def processor_seconds() -> float:

@@ -50,8 +50,10 @@ def test_a_run_is_judged_and_kept(tmp_path):
 
 
 def test_runs_that_fail_say_why(tmp_path):
-    failed = run(tmp_path, "import sys; print('first', file=sys.stderr); sys.exit('no such mechanism')")
-    assert (failed.outcome, failed.message, failed.tvd3) == (FAILED, "no such mechanism", None)
+    failed = run(tmp_path, "import sys; print('first', file=sys.stderr); sys.exit('no such mechanism (')")
+    assert (failed.outcome, failed.message, failed.tvd3) == (FAILED, "no such mechanism (", None)
+    closed = run(tmp_path, r"import sys; sys.exit('of many lines\n)')")
+    assert closed.message == "of many lines"
     silent = run(tmp_path, "raise SystemExit(3)")
     assert (silent.outcome, silent.message) == (FAILED, "exit code 3")
     nothing = run(tmp_path, "pass")

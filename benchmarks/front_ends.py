@@ -145,13 +145,17 @@ class Mechanism:
         mbi: the peer.
         estimate: whose estimator.
         again: selections of an earlier run; None draws them.
+        rho: the budget, as zCDP.
+        seed: of noise and selections.
     """
 
-    def __init__(self, data: Dataset, mbi: Mbi, estimate: Callable[..., Any], again: Sequence[Clique] | None) -> None:
+    def __init__(
+        self, data: Dataset, mbi: Mbi, estimate: Callable[..., Any], again: Sequence[Clique] | None, rho: float, seed: int = 0
+    ) -> None:
         self.data, self.mbi, self.estimate = data, mbi, estimate
         self.again = None if again is None else list(again)
         self.domain = mbi.mbi.Domain(list(data.names), data.sizes)
-        self.rho = calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], EPSILON, 1 / data.records)
+        self.rho, self.seed = rho, seed
         self.selected: list[Clique] = []
         self.measurements: list[Any] = []
         self.model: Any = None
@@ -167,7 +171,7 @@ class Mechanism:
     def measure(self, cliques: Sequence[Clique], sigma: float) -> None:
         for clique in cliques:
             # By place in the list, so that a second run meets the same noise.
-            rng = np.random.default_rng([1, len(self.measurements)])
+            rng = np.random.default_rng([1, len(self.measurements), self.seed])
             noisy = self.exact(clique).ravel() + sigma * rng.normal(size=self.exact(clique).size)
             self.measurements.append(self.mbi.mbi.LinearMeasurement(noisy, clique, sigma))
 
@@ -182,7 +186,7 @@ class Mechanism:
         """The exponential mechanism; or what the earlier run drew."""
         place = len(self.selected)
         if self.again is None:
-            gumbel = np.random.default_rng([2, place]).gumbel(size=len(candidates))
+            gumbel = np.random.default_rng([2, place, self.seed]).gumbel(size=len(candidates))
             best = candidates[int(np.argmax(0.5 * epsilon / sensitivity * np.asarray(scores) + gumbel))]
         else:
             best = self.again[place]
@@ -270,6 +274,11 @@ def loss_of(model: Any, measurements: Sequence[Any]) -> float:
     )
 
 
+def budget(data: Dataset) -> float:
+    """What Gaussian noise may spend, as rho of zCDP, at EPSILON and a delta of 1/n."""
+    return calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], EPSILON, 1 / data.records)
+
+
 def on_mbi(data: Dataset, scale: Scale) -> list[Verdict]:
     """MST and AIM on mbi, its estimator and ours on the same rounds."""
     share = {"MST": 1 / 5, "AIM": 1 / 5}
@@ -277,12 +286,13 @@ def on_mbi(data: Dataset, scale: Scale) -> list[Verdict]:
         return [at_most(f"{name} on mbi, share of its time", None, bar) for name, bar in share.items()]
     mbi = Mbi()
     estimators = mbi.estimators()
+    rho = budget(data)
     lines = []
     for mechanism in (MST, AIM):
         AIM.scale = scale
         name = f"{mechanism.__name__} on mbi {'2' if mbi.second else '1.1'}"
-        theirs = mechanism(data, mbi, estimators["mbi"], None).run()
-        ours = mechanism(data, mbi, estimators["ours"], theirs.selected).run()
+        theirs = mechanism(data, mbi, estimators["mbi"], None, rho).run()
+        ours = mechanism(data, mbi, estimators["ours"], theirs.selected, rho).run()
         lines += show(
             [
                 Verdict(f"{name}, mbi's estimator, s", theirs.seconds),
@@ -336,7 +346,7 @@ def under_opendp(data: Dataset, scale: Scale) -> list[Verdict]:
     folder = tempfile.TemporaryDirectory()
     pl.DataFrame(dict(zip(data.names, data.codes.astype(np.int64), strict=True))).write_parquet(f"{folder.name}/table.parquet")
     frame = pl.scan_parquet(f"{folder.name}/table.parquet")
-    rho = calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], EPSILON, 1 / data.records)
+    rho = budget(data)
     keys = {a: list(range(size)) for a, size in zip(data.names, data.sizes, strict=True)}
     lines, tables, per_fit, estimating = [], {}, {}, {}
     for whose, chosen in (("mbi's", dp.mbi.mirror_descent), ("ours", estimator)):

@@ -1,0 +1,12 @@
+"""MST on mbi 2: ``python -m benchmarks.peers.mbi_mst DATA --epsilon E --out rows.csv.gz``."""
+
+import functools
+import sys
+
+from .on_mbi import MBI, release
+from .peer import Peer, main
+
+PEER = Peer("mbi_mst", "MST (mbi 2)", MBI, functools.partial(release, "MST"))
+
+if __name__ == "__main__":
+    sys.exit(main(PEER))

@@ -1,0 +1,32 @@
+"""Mechanisms written out in ``benchmarks/front_ends.py``, on mbi 2 and its own estimator: the package has none itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..datasets import Codes, Dataset
+from .environment import Environment
+from .zcdp import rho_of
+
+if TYPE_CHECKING:
+    from ..front_ends import Mechanism
+
+__all__ = ["MBI", "release"]
+
+MBI = Environment(
+    "mbi",
+    ("mbi==2.0.0", "jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6", "scipy==1.17.1", "networkx==3.6.1", "optax==0.2.8",
+     "chex==0.1.92", "pyarrow==26.0.1",
+     # What the mechanisms take from this library: exact tables, and the size of a junction tree.
+     "numba==0.68.1", "opendp==0.16.0", "cryptography==50.0.2", "click==8.5.1", "tomli-w==1.2.0", "tzdata==2026.6",
+     "xxhash==4.1.0"),
+)  # fmt: skip
+
+
+def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
+    """Rows of MST, or of AIM with all three-way marginals for a workload. Noise is seeded."""
+    from .. import front_ends
+
+    mechanism: type[Mechanism] = {"MST": front_ends.MST, "AIM": front_ends.AIM}[name]
+    mbi = front_ends.Mbi()
+    return mechanism(table, mbi, mbi.estimators()["mbi"], None, rho_of(epsilon, delta), seed).run().codes

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vertimrf.evaluate import tvd
+from vertimrf.distances import tvd
 
 from ..datasets import Dataset
 from .peer import read_rows, surroundings

@@ -6,6 +6,7 @@ end between the holders, and what only one of them measures is left as it is.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -96,15 +97,24 @@ def local_tree(
 ) -> JunctionTree:
     """A junction tree of the parties' own marginals, and of structural zeros; of attributes in classes of values where they are.
 
-    A party's graph keeps within its limit. Columns that several hold join their graphs, and cliques may grow together: then some
-    marginals find no room within tau.
+    A party's graph keeps within its limit; pairs that it measured beside, which come last, stay out. Columns that several hold
+    join their graphs, and cliques may grow together: then some marginals find no room within tau.
     """
     sizes = sizes_in_classes(plan.schema.sizes, classes)
     if not plan.schema.shared:
-        held = [*(m.attributes for m in local), *(f.attributes for f in zeros)]
-        return junction_tree(sizes, {pair for own in held for pair in itertools.combinations(own, 2)})
+        ruled_out = [f.attributes for f in zeros]
+        held = list(ruled_out)
+        for party, limits in enumerate(plan.local):
+            own = [m.attributes for m in local if plan.schema.party_of(m.attributes[0]) == party]
+            limit = max(limits.largest_clique, _joined(sizes, ruled_out).largest)
+            held += own[: bisect.bisect_right(range(1, len(own) + 1), limit, key=lambda n: _joined(sizes, own[:n]).largest)]
+        return _joined(sizes, held)
     budget = budget_holding(sizes, plan.tau, zeros)
     for m in local:
         budget.try_clique(m.attributes)
     return budget.tree()
 
+
+def _joined(sizes: Sequence[int], held: Sequence[tuple[int, ...]]) -> JunctionTree:
+    """A junction tree that holds some marginals."""
+    return junction_tree(sizes, {pair for own in held for pair in itertools.combinations(own, 2)})

@@ -85,6 +85,20 @@ def test_marginals_stay_within_the_cliques_of_the_local_graph():
     assert {own for own, _ in choose_marginals(tree, 1e6, plan_of(sizes))} == {(0, 1), (1, 2), (2, 3)}
 
 
+def test_a_pair_that_no_clique_holds_is_measured_last_and_where_its_score_is_worth_the_noise():
+    sizes = (5, 5, 5, 50)
+    plan = plan_of(sizes, 0.5, largest_clique=125)
+    assert plan.score_sigma > 0
+    tree = junction_tree(sizes, [(0, 1), (1, 2)])
+    scores = {(0, 1): 9e3, (1, 2): 9e3, (0, 2): 5e3, (1, 3): 20.0, (2, 3): 0.0, (0, 3): 9e3}
+    chosen = [own for own, _ in choose_marginals(tree, 1e5, plan, scores=scores)]
+    # (0, 3) has more cells than a clique may have.
+    assert chosen == [(0, 1), (1, 2), (0, 2)]
+    without = dict(choose_marginals(tree, 1e5, plan))
+    assert all(units < without[own] for own, units in choose_marginals(tree, 1e5, plan, scores=scores) if own in without)
+    assert sum(units for _, units in choose_marginals(tree, 1e5, plan, scores=scores)) <= plan.units
+
+
 def released_of(codes, sizes, plan, noise):
     return release_local_model(partial(count_marginals, codes, sizes), sizes, plan, noise)
 

@@ -193,11 +193,21 @@ def test_one_party_keeps_its_local_graph():
     sizes = (3, 3, 3)
     codes = chain(sizes, 0.3)
     local, _ = everything(codes, sizes, 3)
-    graph = combine_graphs(plan_of(sizes, 2, tau=9), local, [], N)
+    graph = combine_graphs(plan_of(sizes, 2, tau=200), local, [], N)
     kept, tree, warnings = graph.kept, graph.tree, graph.warnings
     assert kept == ()
     assert warnings == ()
     assert tree.covering((0, 1, 2)) >= 0
+
+
+def test_pairs_that_a_party_measured_beside_its_graph_stay_out():
+    sizes = (3, 3, 3, 2)
+    local, _ = everything(chain(sizes, 0.3), sizes, 3)
+    last = [m for m in local if m.attributes == (0, 2)]
+    # Cliques of a party have up to 40 / 4 cells here: a triangle has 27.
+    tree = combine_graphs(plan_of(sizes, 3, tau=40), [m for m in local if m not in last] + last, [], N).tree
+    assert tree.covering((0, 1)) >= 0 and tree.covering((1, 2)) >= 0
+    assert tree.covering((0, 2)) < 0
 
 
 def test_a_marginal_measured_twice_competes_once(monkeypatch):

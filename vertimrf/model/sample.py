@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -23,14 +24,15 @@ Codes = npt.NDArray[np.uint16]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Rows that are drawn together at most; out of how many proposals for each, fewer where rows are many; and about how many of all.
-BATCH, MOST_PROPOSALS, LEAST_PROPOSALS, ALL_PROPOSALS = 1 << 17, 8, 3, 1 << 19
+# Rows that are drawn together at most. Of rows up to MANY 2^HALVINGS times as many are drawn and halved, of more 2^FEWER times;
+# and at least so many are weighed, for what is picked from fewer follows their weights less.
+BATCH, HALVINGS, MANY, FEWER, LEAST_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
 # Rows that stand for a marginal.
 MARGINAL_ROWS = 1 << 18
-# Counts that picked rows are to meet: of the marginals of two and three attributes with at most so many cells a row, so many
-# cells and lookups, and none where there are more of an order; and how often each row is compared with another.
-CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 2e8, 50_000
-TRIES = 2
+# Counts that rows are to meet: of the marginals of one to three attributes with at most so many cells a row, so many cells and
+# lookups, and none where there are more of an order; and how often each pair of rows is gone through at every halving.
+CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
+PASSES = 2
 
 
 def sample(
@@ -42,10 +44,11 @@ def sample(
 ) -> Codes:
     """Draw synthetic rows.
 
-    Several times as many rows as wanted are drawn from the junction tree (:func:`propose`) and weighed by the model's factors
-    beyond it, if it has any. Rows are picked from them by systematic sampling, each as often as its weight says, up to one; and
-    are then exchanged for others where that brings the counts of pairs and triples of attributes closer to what all the weighed
-    rows say. So counts are far closer to the model's than independent draws would have them.
+    Several times as many rows as wanted are drawn from the junction tree (:func:`propose`). By the model's factors beyond it, if
+    it has any, they are weighed and picked by systematic sampling, each as often as its weight says, to less than one. Then they
+    are halved until as many are left as wanted: of each two one is taken, by fair coins that are turned where that brings the
+    counts of single attributes, pairs and triples closer to half. So counts are far closer to the model's than independent draws
+    would have them, and yet no row's chances change: a value expected once in ten draws comes once in ten draws.
 
     Args:
         model: the fitted model.
@@ -70,23 +73,24 @@ def sample(
     batches = math.ceil(rows / BATCH)
     ends = [rows * i // batches for i in range(batches + 1)]
     seeds = rng.integers(1 << 63, size=batches)
-    each = min(max(ALL_PROPOSALS // rows, LEAST_PROPOSALS), MOST_PROPOSALS)
+    halvings = HALVINGS if rows <= MANY else FEWER
     codes = np.empty((len(model.sizes), rows), np.uint16)
     evened = _evened(model.sizes, rows, batches)
-    done = [0]
+    done, lock = [0], threading.Lock()
     # Computed once, before threads ask for it.
     _ = model.beliefs
 
     def draw_batches(first: int, last: int) -> None:
         for begin, end, seed in zip(ends[first:last], ends[first + 1 : last + 1], seeds[first:last], strict=True):
             own = np.random.default_rng(seed)
-            proposals = propose(model, each * (end - begin), own)
-            weights = _weights(model, proposals)
-            picked = _picked(proposals, weights, evened, end - begin, model.sizes, own)
-            codes[:, begin:end] = proposals[:, picked]
-            done[0] += end - begin
-            if progress is not None:
-                progress(done[0], rows)
+            pool = _pool(model, (end - begin) << halvings, own)
+            for _ in range(halvings):
+                pool = _half(pool, model.sizes, evened, own)
+            codes[:, begin:end] = pool[:, own.permutation(end - begin)]
+            with lock:
+                done[0] += end - begin
+                if progress is not None:
+                    progress(done[0], rows)
 
     in_slices(batches, 1, draw_batches)
     return codes
@@ -122,46 +126,37 @@ def _weights(model: MarkovRandomField, codes: Codes) -> Array:
     return weights
 
 
-def _picked(
-    codes: Codes,
-    weights: Array,
-    evened: Sequence[tuple[int, ...]],
-    rows: int,
-    sizes: Sequence[int],
-    rng: np.random.Generator,
-) -> Integers:
-    """Which rows to take, so that counts come close to what the weights say [shape=(rows,), int64]."""
-    heap = np.cumsum(weights)
-    heap /= heap[-1]
-    # The proposals are in random order.
-    picked = np.searchsorted(heap, (rng.random() + np.arange(rows)) / rows, side="right")
-    picked = rng.permutation(np.minimum(picked, len(heap) - 1))
-    if not evened:
-        return picked
-    tables, terms = _lookups(sizes, evened)
-    cells = sum(math.prod(sizes[a] for a in own) for own in evened)
+def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
+    """Rows of the model, no two of them drawn independently and none of them evened out yet [shape=(d, rows)]."""
+    if not model.beyond:
+        return propose(model, rows, rng)
+    codes = propose(model, max(rows, LEAST_WEIGHED), rng)
+    heap = np.cumsum(_weights(model, codes))
+    # The proposals are in random order. The last of them ends the heap, whatever rounding did.
+    places = np.searchsorted(heap[:-1], heap[-1] * (rng.random() + np.arange(rows)) / rows, side="right")
+    return np.ascontiguousarray(codes[:, places])
 
-    def counted(own: Codes, weight: Array) -> Array:
-        out = np.zeros(cells)
-        kernels.weighed_counts(own, tables, terms, weight, 0, len(tables), out)
-        return out
 
-    wanted = counted(codes, weights * rows)
-    counts = counted(np.ascontiguousarray(codes[:, picked]), np.ones(rows))
-    kernels.even_out(
-        np.ascontiguousarray(codes.T), tables, terms, heap, picked, counts - wanted, 1 / (wanted + 1),
-        np.int64(TRIES * rows), rng.integers(1 << 64, dtype=np.uint64),
-    )  # fmt: skip
-    return picked
+def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], rng: np.random.Generator) -> Codes:
+    """Half of some rows, whose counts are close to half of theirs."""
+    second = rng.integers(2, size=pool.shape[1] // 2, dtype=np.uint8)
+    if evened:
+        tables, terms = _lookups(sizes, evened)
+        gaps, half = (np.zeros(sum(math.prod(sizes[a] for a in own) for own in evened)) for _ in range(2))
+        signs = np.stack([0.5 - second, second - 0.5], axis=1).ravel()
+        kernels.weighed_counts(pool, tables, terms, signs, 0, len(tables), gaps)
+        kernels.weighed_counts(pool, tables, terms, np.full(signs.size, 0.5), 0, len(tables), half)
+        kernels.even_out(np.ascontiguousarray(pool.T), tables, terms, second, gaps, 1 / (half + 1), np.int64(PASSES))
+    return np.ascontiguousarray(pool[:, 2 * np.arange(second.size) + second])
 
 
 def _evened(sizes: Sequence[int], rows: int, batches: int) -> list[tuple[int, ...]]:
-    """Marginals whose counts picked rows are to meet: pairs and then triples, smallest first."""
-    most = MOST_LOOKUPS / (TRIES * rows)
+    """Marginals whose counts rows are to meet: those of one attribute, of two and of three, smallest first."""
+    most = MOST_LOOKUPS / (PASSES * rows)
     varying = [a for a, size in enumerate(sizes) if size > 1]
     out: list[tuple[int, ...]] = []
     cells = 0
-    for way in (2, 3):
+    for way in (1, 2, 3):
         if math.comb(len(varying), way) > LISTED:
             break
         for own in sorted(itertools.combinations(varying, way), key=lambda own: math.prod(sizes[a] for a in own)):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
-from .model.sample import marginal_of_rows, sample
+from .model.sample import expected_records, marginal_of_rows, sample
 from .plan.defaults import HELD_BY
 from .plan.impossible import contradiction
 from .plan.schema import Schema
@@ -101,7 +101,7 @@ class Model:
             if self.others:
                 codes, held = sample_parts(self.schema, parts, rows, rng, kept)
             else:
-                wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
+                wanted = max(round(expected_records(self.field, kept)), 1) if rows is None else rows
                 codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
             raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None

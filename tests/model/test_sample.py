@@ -12,7 +12,7 @@ from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.model.sample import BATCH, marginal_of_rows, propose, sample
+from vertimrf.model.sample import BATCH, expected_records, marginal_of_rows, propose, sample
 
 
 def random_model(seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]) -> MarkovRandomField:
@@ -181,8 +181,12 @@ def test_rows_follow_the_factors_beyond_the_tree(rows: int) -> None:
 def test_conditions_hold_for_the_factors_beyond_the_tree(given: dict[int, list[int]]) -> None:
     model = with_beyond(1)
     kept = brute_force(model)[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))]
-    kept /= kept.sum()
+    share = kept.sum()
+    kept /= share
     np.testing.assert_allclose(brute_force(model.restricted(given)), kept, rtol=1e-9)
+    # By two lots of 2^18 rows, weights spread: five standard errors of a fourth as many.
+    assert abs(expected_records(model, given) / share - 1) < 5 * np.sqrt(1 / share / 2**16)
+    assert abs(expected_records(model.weighed(()), given) / share - 1) > 10 * np.sqrt(1 / share / 2**16)
     rows = 60_000
     codes = sample(model, rows, np.random.default_rng(2), given)
     whole = np.zeros(model.sizes)
@@ -275,9 +279,9 @@ def test_long_domains_are_drawn_without_tables_of_their_pairs() -> None:
     sizes = (60_000, 50_000, 2)
     rng = np.random.default_rng(0)
     logs = rng.normal(size=sizes[0])
-    model = MarkovRandomField(
-        junction_tree(sizes, [(0, 2)]), 1.0, [Factor((0,), logs), Factor((1,), np.zeros(sizes[1])), Factor((0, 2), np.zeros((60_000, 2)))]
-    ).weighed([Factor((1, 2), np.where(np.arange(100_000).reshape(50_000, 2) % 3 == 0, 1.0, 0.0))])
+    factors = [Factor((0,), logs), Factor((1,), np.zeros(sizes[1])), Factor((0, 2), np.zeros((60_000, 2)))]
+    tilt = Factor((1, 2), np.where(np.arange(100_000).reshape(50_000, 2) % 3 == 0, 1.0, 0.0))
+    model = MarkovRandomField(junction_tree(sizes, [(0, 2)]), 1.0, factors).weighed([tilt])
     codes = sample(model, 5000, rng)
     tilted = (codes[1].astype(int) * 2 + codes[2]) % 3 == 0
     share = np.e / (np.e + 2)

@@ -18,7 +18,7 @@ from .markov_random_field import MarkovRandomField
 from .propagation import axis_map
 from .value_classes import ValueClasses
 
-__all__ = ["marginal_of_rows", "propose", "sample"]
+__all__ = ["expected_records", "marginal_of_rows", "propose", "sample"]
 
 Codes = npt.NDArray[np.uint16]
 Array = npt.NDArray[np.float64]
@@ -114,13 +114,42 @@ def marginal_of_rows(model: MarkovRandomField, attributes: Sequence[int]) -> Arr
     return counts.reshape(shape) * model.total
 
 
-def _weights(model: MarkovRandomField, codes: Codes) -> Array:
-    """Weights of rows of the tree by the factors beyond it, summing to 1 [shape=(n,), float64]."""
+def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike]) -> float:
+    """How many records are expected to fulfil a condition, factors beyond the tree among what says so.
+
+    Args:
+        model: the fitted model.
+        given: by attribute, the codes that it may have.
+
+    Returns:
+        Records, a function of the arguments alone; as exact as :meth:`~.markov_random_field.MarkovRandomField.restricted` has it
+        where the model has no factors beyond its tree, and otherwise as :func:`marginal_of_rows` has it.
+
+    Raises:
+        ModelError: an unknown attribute or code.
+        NoMassError: no record fulfils the condition.
+    """
+    left = model.restricted(given)
+    if not model.beyond or not given:
+        return left.total
+    logs = [_logs(own, propose(own, MARGINAL_ROWS, np.random.default_rng(0))) for own in (left, model)]
+    masses = [float(own.max()) + math.log(np.exp(own - own.max()).mean()) for own in logs]
+    return model.total * math.exp(min(math.log(left.total / model.total) + masses[0] - masses[1], 0.0))
+
+
+def _logs(model: MarkovRandomField, codes: Codes) -> Array:
+    """Logs of what the factors beyond the tree say of its rows [shape=(n,), float64]."""
     logs = np.zeros(codes.shape[1])
     if model.beyond:
         tables, terms = _lookups(model.sizes, [f.attributes for f in model.beyond])
         cell_logs = np.concatenate([f.logs.ravel() for f in model.beyond])
         kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
+    return logs
+
+
+def _weights(model: MarkovRandomField, codes: Codes) -> Array:
+    """Weights of rows of the tree by the factors beyond it, summing to 1 [shape=(n,), float64]."""
+    logs = _logs(model, codes)
     weights: Array = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
     return weights

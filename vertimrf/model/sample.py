@@ -6,6 +6,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,11 @@ from ..kernels import rows as kernels
 from ..kernels import sample as draw
 from ..kernels.jit import in_slices
 from .markov_random_field import MarkovRandomField
+from .measurement import BinMap
 from .propagation import axis_map
 from .value_classes import ValueClasses
 
-__all__ = ["expected_records", "marginal_of_rows", "propose", "sample"]
+__all__ = ["expected_marginals", "expected_records", "marginal_of_rows", "propose", "sample"]
 
 Codes = npt.NDArray[np.uint16]
 Array = npt.NDArray[np.float64]
@@ -30,7 +32,7 @@ BATCH, HALVINGS, MANY, FEWER, LEAST_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
 # Rows that stand for a marginal.
 MARGINAL_ROWS = 1 << 18
 # Counts that rows are to meet: of the marginals of one to three attributes with at most so many cells a row, so many cells and
-# lookups, and none where there are more of an order; and how often each pair of rows is gone through at every halving.
+# lookups (some seconds), and none where there are more of an order; how often pairs of rows are gone through at every halving.
 CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
 PASSES = 2
 
@@ -75,7 +77,7 @@ def sample(
     seeds = rng.integers(1 << 63, size=batches)
     halvings = HALVINGS if rows <= MANY else FEWER
     codes = np.empty((len(model.sizes), rows), np.uint16)
-    evened = _evened(model.sizes, rows, batches)
+    evened = _evened(model.sizes, rows, batches, halvings)
     done, lock = [0], threading.Lock()
     # Computed once, before threads ask for it.
     _ = model.beliefs
@@ -107,11 +109,36 @@ def marginal_of_rows(model: MarkovRandomField, attributes: Sequence[int]) -> Arr
     Returns:
         Counts [one axis per attribute, float64], summing to the model's total; a function of the arguments alone.
     """
-    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
     shape = [model.sizes[a] for a in attributes]
-    cells = np.ravel_multi_index([codes[a].astype(np.int64) for a in attributes], shape)
-    counts: Array = np.bincount(cells, weights=_weights(model, codes), minlength=math.prod(shape)).astype(np.float64)
-    return counts.reshape(shape) * model.total
+    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+    return _counted([codes[a] for a in attributes], shape, _weights(model, codes)) * model.total
+
+
+def expected_marginals(
+    model: MarkovRandomField, wanted: Sequence[Sequence[int]], bins: Sequence[Sequence[BinMap | None]] | None = None
+) -> list[Array]:
+    """Expected counts of many marginals: by the tree, or as :func:`marginal_of_rows` has those that no clique holds, where the
+    model has factors beyond its tree.
+
+    Args, returns and raises: as for :meth:`~.markov_random_field.MarkovRandomField.marginals`.
+    """
+    found = model.marginals(wanted, bins)
+    outside = [i for i, own in enumerate(wanted) if model.tree.covering(tuple(own)) < 0] if model.beyond else []
+    if outside:
+        codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+        weights = _weights(model, codes)
+        for i in outside:
+            maps = [None] * len(wanted[i]) if bins is None else bins[i]
+            rows = [codes[a] if own is None else own[codes[a]] for a, own in zip(wanted[i], maps, strict=True)]
+            found[i] = _counted(rows, found[i].shape, weights) * model.total
+    return found
+
+
+def _counted(rows: Sequence[npt.NDArray[Any]], shape: Sequence[int], weights: Array) -> Array:
+    """The weights of rows, added up by cell [shape=shape]."""
+    cells = np.ravel_multi_index([row.astype(np.int64) for row in rows], shape)
+    counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(np.float64)
+    return counts.reshape(shape)
 
 
 def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike]) -> float:
@@ -179,9 +206,9 @@ def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], 
     return np.ascontiguousarray(pool[:, 2 * np.arange(second.size) + second])
 
 
-def _evened(sizes: Sequence[int], rows: int, batches: int) -> list[tuple[int, ...]]:
+def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> list[tuple[int, ...]]:
     """Marginals whose counts rows are to meet: those of one attribute, of two and of three, smallest first."""
-    most = MOST_LOOKUPS / (PASSES * rows)
+    most = MOST_LOOKUPS / (PASSES * ((rows << halvings) - rows))
     varying = [a for a, size in enumerate(sizes) if size > 1]
     out: list[tuple[int, ...]] = []
     cells = 0

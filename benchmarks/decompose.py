@@ -16,9 +16,9 @@ to the run's own:
     beyond        with the factors beyond the cliques: below zero, what they gain
     rounding      rows, as many as the table's, instead of the model
 
-Every model is judged by rows of it, eight times as many as the table's. The order matters a little: noise of one kind hides behind
-another. What the graph would be without noise is not asked; what a better graph could gain shows in "structure". Exact figures: for
-development, on public data.
+Every model is judged by rows of it, eight times as many as the table's. The order matters a little: noise of one kind hides
+behind another. What the graph would be without noise is not asked; what a better graph could gain shows in "structure". Exact
+figures: for development, on public data.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ BATCH, HALVINGS, MANY, FEWER, LEAST_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
 # Rows that stand for a marginal.
 MARGINAL_ROWS = 1 << 18
 # Counts that rows are to meet: of the marginals of one to three attributes with at most so many cells a row, so many cells and
-# lookups (some seconds), and none where there are more of an order; how often pairs of rows are gone through at every halving.
+# lookups (some seconds), and none where there are more of an order; how often pairs of rows are gone through at the last halving,
+# those before it once (twice there gained nothing on Adult).
 CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
 PASSES = 2
 
@@ -86,8 +87,8 @@ def sample(
         for begin, end, seed in zip(ends[first:last], ends[first + 1 : last + 1], seeds[first:last], strict=True):
             own = np.random.default_rng(seed)
             pool = _pool(model, (end - begin) << halvings, own)
-            for _ in range(halvings):
-                pool = _half(pool, model.sizes, evened, own)
+            for halving in range(1, halvings + 1):
+                pool = _half(pool, model.sizes, evened, PASSES if halving == halvings else 1, own)
             codes[:, begin:end] = pool[:, own.permutation(end - begin)]
             with lock:
                 done[0] += end - begin
@@ -193,7 +194,7 @@ def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Code
     return np.ascontiguousarray(codes[:, places])
 
 
-def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], rng: np.random.Generator) -> Codes:
+def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], passes: int, rng: np.random.Generator) -> Codes:
     """Half of some rows, whose counts are close to half of theirs."""
     second = rng.integers(2, size=pool.shape[1] // 2, dtype=np.uint8)
     if evened:
@@ -202,13 +203,13 @@ def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], 
         signs = np.stack([0.5 - second, second - 0.5], axis=1).ravel()
         kernels.weighed_counts(pool, tables, terms, signs, 0, len(tables), gaps)
         kernels.weighed_counts(pool, tables, terms, np.full(signs.size, 0.5), 0, len(tables), half)
-        kernels.even_out(np.ascontiguousarray(pool.T), tables, terms, second, gaps, 1 / (half + 1), np.int64(PASSES))
+        kernels.even_out(np.ascontiguousarray(pool.T), tables, terms, second, gaps, 1 / (half + 1), np.int64(passes))
     return np.ascontiguousarray(pool[:, 2 * np.arange(second.size) + second])
 
 
 def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> list[tuple[int, ...]]:
     """Marginals whose counts rows are to meet: those of one attribute, of two and of three, smallest first."""
-    most = MOST_LOOKUPS / (PASSES * ((rows << halvings) - rows))
+    most = MOST_LOOKUPS / (((1 << halvings) - 2 + PASSES) * rows)
     varying = [a for a, size in enumerate(sizes) if size > 1]
     out: list[tuple[int, ...]] = []
     cells = 0

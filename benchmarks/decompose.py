@@ -13,10 +13,12 @@ to the run's own:
     fit           the same, weighed by the noise's size and fitted as far as a run does: what shrinking costs without noise
     cross-party   with the noise of the cross-party estimates
     local         with the noise of the parties' own marginals
-    rounding      rows instead of the model
+    beyond        with the factors beyond the cliques: below zero, what they gain
+    rounding      rows, as many as the table's, instead of the model
 
-The order matters a little: noise of one kind hides behind another. What the graph would be without noise is not asked; what a
-better graph could gain shows in "structure". Exact figures: for development, on public data.
+Every model is judged by rows of it, eight times as many as the table's. The order matters a little: noise of one kind hides
+behind another. What the graph would be without noise is not asked; what a better graph could gain shows in "structure". Exact
+figures: for development, on public data.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from vertimrf.distances import tvd
 from vertimrf.model.fit import fit
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement
-from vertimrf.model.sample import sample
+from vertimrf.model.sample import propose, sample
 from vertimrf.model.value_classes import spread_within
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
@@ -105,7 +107,9 @@ def stages(
     yield "fit", again([*counted, *crossed], float(codes.shape[1]))
     if kept:
         yield "cross-party", again([*counted, *kept], total)
-    yield "local", result.model
+    yield "local", result.model.weighed(())
+    if result.model.beyond:
+        yield "beyond", result.model
 
 
 def decompose(
@@ -143,7 +147,8 @@ def decompose(
     parts: dict[str, float] = {}
     before = 0.0
     for name, model in stages(result, first.local, first.crossing, data.codes):
-        now = distance(sample(model, ROWS * n, np.random.default_rng(seed)))
+        draw = sample if model.beyond else propose
+        now = distance(draw(model, ROWS * n, np.random.default_rng(seed)))
         parts[name] = now - before
         before = now
     parts["rounding"] = distance(result.codes) - before

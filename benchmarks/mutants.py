@@ -633,6 +633,41 @@ NAMED: tuple[Mutation, ...] = (
         'json.dumps([figures["ledger"]], sort_keys=True)',
         ("report/test_report_run.py",),
     ),
+    Mutation(
+        "rows are drawn as if there were no factors beyond the tree",
+        "model/sample.py",
+        "    if not model.beyond:\n        return propose",
+        "    if True:\n        return propose",
+        ("model/test_sample.py::test_rows_follow_the_factors_beyond_the_tree",),
+    ),
+    Mutation(
+        "rows are halved away from what all of them count",
+        "model/sample.py",
+        "np.stack([0.5 - second, second - 0.5], axis=1)",
+        "np.stack([second - 0.5, 0.5 - second], axis=1)",
+        ("model/test_sample.py::test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out",),
+    ),
+    Mutation(
+        "rows on a condition forget the factors beyond the tree",
+        "model/markov_random_field.py",
+        "self.loss, classes=classes, beyond=beyond)",
+        "self.loss, classes=classes)",
+        ("model/test_sample.py::test_conditions_hold_for_the_factors_beyond_the_tree",),
+    ),
+    Mutation(
+        "weights follow measurements that say no more than their noise",
+        "model/beyond.py",
+        "told = [m for m in outside if scores[m.attributes] > STANDS_OUT]",
+        "told = outside",
+        ("model/test_beyond.py::test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is",),
+    ),
+    Mutation(
+        "weights may move the pairs that the model has",
+        "model/beyond.py",
+        "used = [*told, *held]",
+        "used = [*told]",
+        ("model/test_beyond.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",),
+    ),
 )
 # Systematic mutants that change nothing that counts: file, line of code and change, and why.
 EQUIVALENT: dict[tuple[str, str, str], str] = {

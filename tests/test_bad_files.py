@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import time
@@ -297,6 +298,23 @@ def test_a_model_whose_header_does_not_fit_is_refused_when_it_is_read(model, tmp
 def test_a_model_whose_factors_do_not_fit_is_refused_when_it_is_read(model, tmp_path, logs):
     with pytest.raises(MessageError, match="is malformed"):
         Model.load(changed_model(model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=logs)))
+
+
+@pytest.mark.parametrize(("attributes", "logs"), [
+    ([[0, 2]], np.zeros((2, 3))), ([[0, 2]], np.full((2, 2), np.nan)), ([[0, 2]], np.full((2, 2), np.inf)),
+    ([[0, 2]], np.full((2, 2), -np.inf)), ([[0, 2]], np.zeros((2, 2), np.int64)), ([[2, 0]], np.zeros((2, 2))),
+    ([[0, 0]], np.zeros((2, 2))), ([[0, 3]], np.zeros((2, 2))), ([[]], np.array(0.0)), ([[0, 2], [0, 1]], np.zeros((2, 2))),
+    ([[0.0, 2]], np.zeros((2, 2))), (7, np.zeros((2, 2))),
+])  # fmt: skip
+def test_a_model_whose_factors_beyond_its_cliques_do_not_fit_is_refused_when_it_is_read(model, tmp_path, attributes, logs):
+    def change(header, arrays, attributes=attributes, logs=logs):
+        header["field"]["beyond"] = attributes
+        arrays["beyond0"] = logs
+
+    with pytest.raises(MessageError, match="is malformed"):
+        Model.load(changed_model(model, tmp_path / "bad.model", change))
+    sound = functools.partial(change, attributes=[[0, 2]], logs=np.eye(2))
+    assert Model.load(changed_model(model, tmp_path / "sound.model", sound)).sample(10).num_rows == 10
 
 
 @pytest.mark.parametrize("field", ["total", "loss"])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .errors import MessageError, NoMassError, SchemaError, VertiMRFError
 from .files import container
 from .model.markov_random_field import MarkovRandomField
-from .model.sample import marginal_of_rows, sample
+from .model.sample import expected_marginals, expected_records, sample
 from .plan.defaults import HELD_BY
 from .plan.impossible import contradiction
 from .plan.schema import Schema
@@ -101,7 +101,7 @@ class Model:
             if self.others:
                 codes, held = sample_parts(self.schema, parts, rows, rng, kept)
             else:
-                wanted = max(round(self.field.restricted(kept).total), 1) if rows is None else rows
+                wanted = max(round(expected_records(self.field, kept)), 1) if rows is None else rows
                 codes = sample(self.field, wanted, rng, kept)
         except NoMassError:
             raise NoMassError(f"The model has no records with {asked}; ask for other values.") from None
@@ -128,7 +128,7 @@ class Model:
         names = [columns] if isinstance(columns, str) else list(columns)
         wanted = [self.schema.index(name) for name in names]
         return functools.reduce(
-            np.add, (_expected(part.field, wanted) for part in self._parts if part.holds(self.schema, wanted))
+            np.add, (expected_marginals(part.field, [wanted])[0] for part in self._parts if part.holds(self.schema, wanted))
         )
 
     def summary(self) -> str:
@@ -226,9 +226,3 @@ class Model:
         except pa.ArrowException:
             raise SchemaError(f"Column {name!r} is given {value!r}, which are not values of one kind.") from None
         return np.unique(encode_columns(column, [attribute], "The condition")[0])
-
-
-def _expected(field: MarkovRandomField, attributes: Sequence[int]) -> npt.NDArray[np.float64]:
-    """Expected counts of a marginal, by the clique that holds it, or else by rows where factors beyond the cliques weigh them."""
-    by_tree = field.marginal(attributes)
-    return marginal_of_rows(field, attributes) if field.beyond and field.tree.covering(attributes) < 0 else by_tree

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -17,6 +18,7 @@ from vertimrf.errors import ModelError
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Answer, Message
 from vertimrf.model.fit import fit
+from vertimrf.model.markov_random_field import Factor
 from vertimrf.model.measurement import Measurement
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
@@ -230,6 +232,7 @@ def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRin
             (folder / "report.json").write_text(json.dumps(result.to_json()))
             _outer_model(folder, keys, table, secret)
             _model_in_classes(folder, released)
+            _model_with_more(folder, released)
 
 
 def _model_in_classes(folder: Path, released: Model) -> None:
@@ -240,6 +243,13 @@ def _model_in_classes(folder: Path, released: Model) -> None:
     alone = [Measurement((a,), (None,), counts, 1.0) for a, counts in enumerate(margins)]
     field = fit(sizes, alone, released.field.total, classes=classes)
     replace(released, field=field).save(folder / "classes.model")
+
+
+def _model_with_more(folder: Path, released: Model) -> None:
+    """A model with factors beyond its cliques."""
+    shape = released.schema.sizes[0], released.schema.sizes[-1]
+    beyond = Factor((0, len(released.schema.sizes) - 1), np.arange(float(math.prod(shape))).reshape(shape) / math.prod(shape))
+    replace(released, field=released.field.weighed([beyond])).save(folder / "beyond.model")
 
 
 def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -> None:

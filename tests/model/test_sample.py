@@ -1,4 +1,4 @@
-"""Sampling by rounded counts: its stated bound, its randomness, its independence."""
+"""Sampling: rounded counts and their stated bound, rows that are weighed and halved evenly, randomness, independence."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 from vertimrf.errors import ModelError, NoMassError
 from vertimrf.kernels.contingency import contingency
+from vertimrf.kernels.jit import threads
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.model.sample import sample
+from vertimrf.model.sample import BATCH, expected_marginals, expected_records, marginal_of_rows, propose, sample
 
 
 def random_model(seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]) -> MarkovRandomField:
@@ -29,7 +30,7 @@ SETS = [(0, 1, 2), (1, 2, 3), (3, 4), (3, 5), (6,)]
 @pytest.mark.parametrize("seed", [0, 1])
 def test_clique_counts_obey_their_bound(rows: int, seed: int) -> None:
     model = random_model(seed, SIZES, SETS)
-    codes = sample(model, rows, np.random.default_rng(seed))
+    codes = propose(model, rows, np.random.default_rng(seed))
     assert codes.shape == (len(SIZES), rows)
     assert codes.dtype == np.uint16
     for clique, separator, belief in zip(model.tree.cliques, model.tree.separators, model.beliefs, strict=True):
@@ -102,11 +103,14 @@ def test_bad_row_counts(rows: int) -> None:
     model = random_model(0, SIZES, SETS)
     with pytest.raises(ModelError, match="rows"):
         sample(model, rows, np.random.default_rng(0))
+    with pytest.raises(ModelError, match="rows"):
+        propose(model, rows, np.random.default_rng(0))
 
 
 def brute_force(model: MarkovRandomField) -> np.ndarray:
+    """The joint distribution, factors beyond the tree among them."""
     logs = np.zeros(model.sizes)
-    for f in model.factors:
+    for f in (*model.factors, *model.beyond):
         logs += f.logs.reshape([model.sizes[a] if a in f.attributes else 1 for a in range(len(model.sizes))])
     joint = np.exp(logs)
     return joint / joint.sum()
@@ -146,3 +150,160 @@ def test_conditions_without_mass_or_meaning() -> None:
     for wrong in ({0: [3]}, {0: []}, {0: [1, 1]}, {2: [0]}):
         with pytest.raises(ModelError):
             sample(model, 1, np.random.default_rng(0), wrong)
+
+
+def with_beyond(seed: int, strength: float = 0.7) -> MarkovRandomField:
+    """A chain of four, and factors that close it to a cycle and go across it."""
+    rng = np.random.default_rng(seed)
+    sizes, chain = (3, 4, 2, 3), [(0, 1), (1, 2), (2, 3)]
+    factors = [Factor(s, rng.normal(size=[sizes[a] for a in s])) for s in chain]
+    beyond = [Factor(s, strength * rng.normal(size=[sizes[a] for a in s])) for s in [(0, 3), (0, 2, 3)]]
+    return MarkovRandomField(junction_tree(sizes, chain), 1.0, factors).weighed(beyond)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_rows_follow_the_factors_beyond_the_tree(rows: int) -> None:
+    model = with_beyond(0)
+    joint = brute_force(model)
+    rng = np.random.default_rng(rows)
+    runs = 6000 // rows + 100
+    counts = sum(contingency(sample(model, rows, rng), model.sizes, (0, 1, 2, 3)) for _ in range(runs)).ravel()
+    expected = joint.ravel() * rows * runs
+    # Rows of one draw spread less than independent ones would. That weights are of some 4000 rows adds no more than a part
+    # in a thousand to a cell.
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 2e-3 * expected + 5).all()
+    # The tree alone is told apart from them.
+    apart = brute_force(model.weighed(())).ravel() * rows * runs
+    assert (np.abs(counts - apart) > 10 * np.sqrt(apart)).any()
+
+
+@pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])
+def test_conditions_hold_for_the_factors_beyond_the_tree(given: dict[int, list[int]]) -> None:
+    model = with_beyond(1)
+    kept = brute_force(model)[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))]
+    share = kept.sum()
+    kept /= share
+    np.testing.assert_allclose(brute_force(model.restricted(given)), kept, rtol=1e-9)
+    # By two lots of 2^18 rows, weights spread: five standard errors of a fourth as many.
+    assert abs(expected_records(model, given) / share - 1) < 5 * np.sqrt(1 / share / 2**16)
+    assert abs(expected_records(model.weighed(()), given) / share - 1) > 10 * np.sqrt(1 / share / 2**16)
+    rows = 60_000
+    codes = sample(model, rows, np.random.default_rng(2), given)
+    whole = np.zeros(model.sizes)
+    whole[np.ix_(*(given.get(a, range(size)) for a, size in enumerate(model.sizes)))] = kept * rows
+    found = contingency(codes, model.sizes, (0, 1, 2, 3))
+    assert not found[whole == 0].any()
+    assert (np.abs(found - whole) <= 5 * np.sqrt(whole)).all()
+
+
+def test_marginals_of_rows_are_those_of_all_factors() -> None:
+    model = with_beyond(3)
+    joint = brute_force(model)
+    for attributes, others in (((0, 3), (1, 2)), ((3, 0), (1, 2)), ((2,), (0, 1, 3)), ((1, 3, 0), (2,))):
+        truth = joint.sum(axis=others).transpose(np.argsort(np.argsort(attributes)))
+        found = marginal_of_rows(model, attributes)
+        assert found.sum() == pytest.approx(model.total)
+        # Of 2^18 rows whose weights spread: 5 standard errors of a fourth as many.
+        assert (np.abs(found - truth) < 5 * np.sqrt(truth / 2**16)).all()
+        np.testing.assert_array_equal(found, marginal_of_rows(model, attributes))
+    # Of many at once: by rows where no clique holds them, binned or not, by the tree where one does.
+    bins = np.array([0, 1, 1])
+    whole, binned, held = expected_marginals(model, [(3, 0), (0, 3), (0, 1)], [(None, None), (bins, None), (None, None)])
+    np.testing.assert_array_equal(whole, marginal_of_rows(model, (3, 0)))
+    np.testing.assert_allclose(binned, [whole[:, 0], whole[:, 1:].sum(axis=1)], rtol=1e-9)
+    np.testing.assert_array_equal(held, model.marginal((0, 1)))
+
+
+def test_rare_values_are_drawn_as_often_as_the_model_says() -> None:
+    """Cells that expect a tenth of a row must not be rounded to none, in every draw."""
+    sizes = (6,) * 5
+    rng = np.random.default_rng(0)
+    chain = [(a, a + 1) for a in range(4)]
+    factors = [Factor(s, rng.normal(size=(6, 6)) - np.arange(6.0)) for s in chain]
+    model = MarkovRandomField(junction_tree(sizes, chain), 1.0, factors)
+    rows, runs = 300, 300
+    counts = np.array(
+        [[np.bincount(row, minlength=6) for row in sample(model, rows, rng)] for _ in range(runs)], np.float64
+    )  # fmt: skip
+    expected = np.stack([model.marginal((a,)) for a in range(5)]) * rows
+    assert expected.min() < 1
+    spread = np.maximum(counts.std(axis=0), np.sqrt(0.05))
+    assert (np.abs(counts.mean(axis=0) - expected) < 5 * spread / np.sqrt(runs)).all()
+    # And yet counts spread less than those of independent rows.
+    assert (counts.var(axis=0).sum() / (expected * (1 - expected / rows)).sum()) < 0.25
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_pairs_are_nearer_to_the_model_than_those_of_rows_that_are_not_evened_out(closed: bool) -> None:
+    model = with_beyond(4) if closed else with_beyond(4).weighed(())
+    joint = brute_force(model)
+    rows, runs = 2000, 40
+    rng = np.random.default_rng(5)
+
+    def off(codes: np.ndarray) -> float:
+        pairs = itertools.combinations(range(4), 2)
+        found = ((contingency(codes, model.sizes, p), joint.sum(axis=tuple(set(range(4)) - set(p)))) for p in pairs)
+        return sum(float(np.abs(counts - rows * truth).sum()) for counts, truth in found)
+
+    plain = [off(np.stack(np.unravel_index(rng.choice(joint.size, rows, p=joint.ravel()), model.sizes))) for _ in range(runs)]
+    evened = [off(sample(model, rows, rng)) for _ in range(runs)]
+    assert np.mean(evened) < 0.6 * np.mean(plain)
+    if not closed:
+        walked = [off(propose(model, rows, rng)) for _ in range(runs)]
+        # Means of 40 runs: the tree's own pairs are exact to a row already, the others are not.
+        assert np.mean(evened) < np.mean(walked)
+
+
+def test_draws_do_not_depend_on_threads_and_tell_how_far_they_are() -> None:
+    model = with_beyond(6)
+    rows = 3 * BATCH - 5
+    drawn, told = [], []
+    for number in (1, 2):
+        with threads(number):
+            told.append([])
+            drawn.append(sample(model, rows, np.random.default_rng(1), progress=lambda *own: told[-1].append(own)))
+    np.testing.assert_array_equal(*drawn)
+    for own in told:
+        assert len(own) == 3
+        assert own[-1] == (rows, rows)
+        assert own == sorted(own)
+
+
+@pytest.mark.parametrize("sizes", [(1,), (5,), (1, 1), (2, 1, 3)])
+@pytest.mark.parametrize("rows", [1, 2, 9, 1000])
+def test_the_smallest_models(sizes: tuple[int, ...], rows: int) -> None:
+    tree = junction_tree(sizes, [])
+    model = MarkovRandomField(tree, 1.0, [Factor((a,), np.zeros(size)) for a, size in enumerate(sizes)])
+    codes = sample(model, rows, np.random.default_rng(0))
+    assert codes.shape == (len(sizes), rows)
+    assert codes.dtype == np.uint16
+    for row, size in zip(codes, sizes, strict=True):
+        assert np.abs(np.bincount(row, minlength=size) - rows / size).max() < 2 + 5 * np.sqrt(rows / 64)
+
+
+def test_long_domains_are_drawn_without_tables_of_their_pairs() -> None:
+    sizes = (60_000, 50_000, 2)
+    rng = np.random.default_rng(0)
+    logs = rng.normal(size=sizes[0])
+    factors = [Factor((0,), logs), Factor((1,), np.zeros(sizes[1])), Factor((0, 2), np.zeros((60_000, 2)))]
+    tilt = Factor((1, 2), np.where(np.arange(100_000).reshape(50_000, 2) % 3 == 0, 1.0, 0.0))
+    model = MarkovRandomField(junction_tree(sizes, [(0, 2)]), 1.0, factors).weighed([tilt])
+    codes = sample(model, 5000, rng)
+    tilted = (codes[1].astype(int) * 2 + codes[2]) % 3 == 0
+    share = np.e / (np.e + 2)
+    assert abs(tilted.mean() - share) < 5 * np.sqrt(share * (1 - share) / 5000)
+
+
+def test_impossible_rows_stay_away_whatever_lies_beyond_the_tree() -> None:
+    tree = junction_tree((3, 3, 2), [(0, 1)])
+    logs = np.zeros((3, 3))
+    logs[0, 1] = logs[2, 2] = -1e30
+    # Factors beyond the tree ask for what cannot be.
+    ask = np.zeros((3, 3))
+    ask[0, 1] = ask[2, 2] = 50.0
+    model = MarkovRandomField(tree, 1.0, [Factor((0, 1), logs), Factor((2,), np.zeros(2))])
+    model = model.weighed([Factor((0, 1), ask), Factor((1, 2), np.arange(6.0).reshape(3, 2))])
+    for rows in (1, 10, 20_000):
+        counts = contingency(sample(model, rows, np.random.default_rng(rows)), (3, 3, 2), (0, 1))
+        assert counts[0, 1] == counts[2, 2] == 0
+        assert counts.sum() == rows

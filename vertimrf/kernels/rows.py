@@ -1,4 +1,4 @@
-"""Rows as a model: weighed by log-linear factors, counted by their weights, and picked so that counts come out even.
+"""Rows as a model: weighed by log-linear factors, counted by their weights, and halved so that counts come out even.
 
 Axes: c = columns of codes; n = rows; k = tables; t = terms, a column and its stride in a table each. Tables lie one after the
 other in one flat array of cells.
@@ -12,10 +12,6 @@ from .jit import kernel
 
 __all__ = ["add_logs", "even_out", "weighed_counts"]
 
-GAMMA = np.uint64(0x9E3779B97F4A7C15)
-MIX1 = np.uint64(0xBF58476D1CE4E5B9)
-MIX2 = np.uint64(0x94D049BB133111EB)
-S27, S30, S31, S32, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
 # Rows at a time: their columns stay in the first cache while one table after the other is looked up.
 BLOCK = 1024
 
@@ -78,66 +74,45 @@ def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: i
 
 
 @kernel
-def _mixed(x):  # type: ignore[no-untyped-def]
-    """SplitMix64's output function."""
-    x = (x ^ (x >> S30)) * MIX1
-    x = (x ^ (x >> S27)) * MIX2
-    return x ^ (x >> S31)
+def even_out(rows, tables, terms, second, gaps, prices, passes):  # type: ignore[no-untyped-def]
+    """Of each pair of rows take the other one while that brings the counts of what is taken closer to half of what there is.
 
-
-@kernel
-def even_out(rows, tables, terms, heap, picked, gaps, prices, tries, seed):  # type: ignore[no-untyped-def]
-    """Exchange picked rows for others of a pool while that brings the picked rows' counts closer to what is wanted.
-
-    One row after the other is compared with a row drawn by its weight, and gives way to it where the sum over all cells of
-    price * (picked - wanted)^2 falls by that.
+    One pair after the other is changed where the sum over all cells of price * (taken - half)^2 falls by that. Taking all the
+    others instead changes the sign of every gap and nothing else: where ``second`` comes with random bits, either row of a pair
+    is as likely to be taken in the end.
 
     Args:
-        rows: the pool's codes, row by row [shape=(n, c), uint16]; ``tables``, ``terms``: as for :func:`add_logs`.
-        heap: cumulative weights of the pool's rows, the last of them 1 [shape=(n,), float64].
-        picked: rows of the pool, changed in place [shape=(m,), int64].
-        gaps: counts of the picked rows less what is wanted, kept up to date [float64].
+        rows: codes, row by row, the pairs one after the other [shape=(2 * m, c), uint16]; ``tables``, ``terms``: as for
+            :func:`add_logs`.
+        second: whether the second row of a pair is taken, changed in place [shape=(m,), uint8].
+        gaps: counts of the rows taken less half of all rows', kept up to date [float64].
         prices: of the cells, above zero [as ``gaps``].
-        tries: how many exchanges to try.
-        seed: of the pseudo-random stream [uint64].
+        passes: how often to go through the pairs.
 
     Returns:
-        How many rows were exchanged.
+        How many pairs were changed.
     """
-    tables_count = tables.shape[0]
-    mine, theirs = np.empty(tables_count, np.int64), np.empty(tables_count, np.int64)
-    state = seed
+    count = tables.shape[0]
+    mine, theirs = np.empty(count, np.int64), np.empty(count, np.int64)
     changed = 0
-    place = 0
-    for _ in range(tries):
-        state += GAMMA
-        position = np.float64(_mixed(state) >> S11) / 9007199254740992.0
-        low, high = 0, heap.size - 1
-        while low < high:
-            middle = (low + high) // 2
-            if heap[middle] > position:
-                high = middle
-            else:
-                low = middle + 1
-        old, new = picked[place], low
-        gain = 0.0
-        for k in range(tables_count):
-            a = b = tables[k, 2]
-            for t in range(tables[k, 0], tables[k, 1]):
-                column, stride = terms[t, 0], terms[t, 1]
-                a += rows[old, column] * stride
-                b += rows[new, column] * stride
-            mine[k], theirs[k] = a, b
-            if a != b:
-                gain += prices[a] * (2.0 * gaps[a] - 1.0) - prices[b] * (2.0 * gaps[b] + 1.0)
-        if gain > 0.0:
-            for k in range(tables_count):
-                if mine[k] != theirs[k]:
-                    gaps[mine[k]] -= 1.0
-                    gaps[theirs[k]] += 1.0
-            picked[place] = new
-            changed += 1
-        place += 1
-        if place == picked.size:
-            place = 0
+    for _ in range(passes):
+        for pair in range(second.size):
+            old, new = 2 * pair + second[pair], 2 * pair + 1 - second[pair]
+            gain = 0.0
+            for k in range(count):
+                a = b = tables[k, 2]
+                for t in range(tables[k, 0], tables[k, 1]):
+                    column, stride = terms[t, 0], terms[t, 1]
+                    a += rows[old, column] * stride
+                    b += rows[new, column] * stride
+                mine[k], theirs[k] = a, b
+                if a != b:
+                    gain += prices[a] * (2.0 * gaps[a] - 1.0) - prices[b] * (2.0 * gaps[b] + 1.0)
+            if gain > 0.0:
+                for k in range(count):
+                    if mine[k] != theirs[k]:
+                        gaps[mine[k]] -= 1.0
+                        gaps[theirs[k]] += 1.0
+                second[pair] = 1 - second[pair]
+                changed += 1
     return changed

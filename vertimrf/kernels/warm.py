@@ -32,6 +32,7 @@ from . import (
     phantoms,
     propagation,
     proximal_step,
+    rows,
     sample,
 )
 
@@ -130,6 +131,9 @@ JOBS = (
             (sample.group_rows, (H2, I1, I1, int64)),
             (sample.share_out, (F1, I1, I1, int64, I1, uint64)),
             (sample.assign, (H2, W1, W1, I1, I1)),
+            (rows.add_logs, (H2, I2, I2, F1, *RANGE, F1)),
+            (rows.weighed_counts, (H2, I2, I2, F1, *RANGE, F1)),
+            (rows.even_out, (H2, I2, I2, B1, F1, F1, int64)),
         ),
     ),
     Job(

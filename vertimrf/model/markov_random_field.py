@@ -282,7 +282,8 @@ class MarkovRandomField:
             codes: by attribute, the distinct codes that it may have; code i of the result is the i-th of them.
 
         Returns:
-            A model of fewer values, whose total is the expected number of records that fulfil the condition.
+            A model of fewer values, whose total is the expected number of records that fulfil the condition as the tree alone
+            has it; with factors beyond the tree, see :func:`~vertimrf.model.sample.expected_records`.
 
         Raises:
             ModelError: an unknown attribute or code.

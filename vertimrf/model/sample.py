@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,23 +16,26 @@ from ..kernels import rows as kernels
 from ..kernels import sample as draw
 from ..kernels.jit import in_slices
 from .markov_random_field import MarkovRandomField
+from .measurement import BinMap
 from .propagation import axis_map
 from .value_classes import ValueClasses
 
-__all__ = ["marginal_of_rows", "propose", "sample"]
+__all__ = ["expected_marginals", "expected_records", "marginal_of_rows", "propose", "sample"]
 
 Codes = npt.NDArray[np.uint16]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# Rows that are drawn together at most; out of how many proposals for each, fewer where rows are many; and about how many of all.
-BATCH, MOST_PROPOSALS, LEAST_PROPOSALS, ALL_PROPOSALS = 1 << 17, 8, 3, 1 << 19
+# Rows that are drawn together at most. Of rows up to MANY 2^HALVINGS times as many are drawn and halved, of more 2^FEWER times;
+# and at least so many are weighed, for what is picked from fewer follows their weights less.
+BATCH, HALVINGS, MANY, FEWER, LEAST_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
 # Rows that stand for a marginal.
 MARGINAL_ROWS = 1 << 18
-# Counts that picked rows are to meet: of the marginals of two and three attributes with at most so many cells a row, so many
-# cells and lookups, and none where there are more of an order; and how often each row is compared with another.
-CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 2e8, 50_000
-TRIES = 2
+# Counts that rows are to meet: of the marginals of one to three attributes with at most so many cells a row, so many cells and
+# lookups (some seconds), and none where there are more of an order; how often pairs of rows are gone through at the last halving,
+# those before it once (twice there gained nothing on Adult).
+CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
+PASSES = 2
 
 
 def sample(
@@ -42,10 +47,11 @@ def sample(
 ) -> Codes:
     """Draw synthetic rows.
 
-    Several times as many rows as wanted are drawn from the junction tree (:func:`propose`) and weighed by the model's factors
-    beyond it, if it has any. Rows are picked from them by systematic sampling, each as often as its weight says, up to one; and
-    are then exchanged for others where that brings the counts of pairs and triples of attributes closer to what all the weighed
-    rows say. So counts are far closer to the model's than independent draws would have them.
+    Several times as many rows as wanted are drawn from the junction tree (:func:`propose`). By the model's factors beyond it, if
+    it has any, they are weighed and picked by systematic sampling, each as often as its weight says, to less than one. Then they
+    are halved until as many are left as wanted: of each two one is taken, by fair coins that are turned where that brings the
+    counts of single attributes, pairs and triples closer to half. So counts are far closer to the model's than independent draws
+    would have them, and yet no row's chances change: a value expected once in ten draws comes once in ten draws.
 
     Args:
         model: the fitted model.
@@ -70,23 +76,24 @@ def sample(
     batches = math.ceil(rows / BATCH)
     ends = [rows * i // batches for i in range(batches + 1)]
     seeds = rng.integers(1 << 63, size=batches)
-    each = min(max(ALL_PROPOSALS // rows, LEAST_PROPOSALS), MOST_PROPOSALS)
+    halvings = HALVINGS if rows <= MANY else FEWER
     codes = np.empty((len(model.sizes), rows), np.uint16)
-    evened = _evened(model.sizes, rows, batches)
-    done = [0]
+    evened = _evened(model.sizes, rows, batches, halvings)
+    done, lock = [0], threading.Lock()
     # Computed once, before threads ask for it.
     _ = model.beliefs
 
     def draw_batches(first: int, last: int) -> None:
         for begin, end, seed in zip(ends[first:last], ends[first + 1 : last + 1], seeds[first:last], strict=True):
             own = np.random.default_rng(seed)
-            proposals = propose(model, each * (end - begin), own)
-            weights = _weights(model, proposals)
-            picked = _picked(proposals, weights, evened, end - begin, model.sizes, own)
-            codes[:, begin:end] = proposals[:, picked]
-            done[0] += end - begin
-            if progress is not None:
-                progress(done[0], rows)
+            pool = _pool(model, (end - begin) << halvings, own)
+            for halving in range(1, halvings + 1):
+                pool = _half(pool, model.sizes, evened, PASSES if halving == halvings else 1, own)
+            codes[:, begin:end] = pool[:, own.permutation(end - begin)]
+            with lock:
+                done[0] += end - begin
+                if progress is not None:
+                    progress(done[0], rows)
 
     in_slices(batches, 1, draw_batches)
     return codes
@@ -103,65 +110,110 @@ def marginal_of_rows(model: MarkovRandomField, attributes: Sequence[int]) -> Arr
     Returns:
         Counts [one axis per attribute, float64], summing to the model's total; a function of the arguments alone.
     """
-    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
     shape = [model.sizes[a] for a in attributes]
-    cells = np.ravel_multi_index([codes[a].astype(np.int64) for a in attributes], shape)
-    counts: Array = np.bincount(cells, weights=_weights(model, codes), minlength=math.prod(shape)).astype(np.float64)
-    return counts.reshape(shape) * model.total
+    codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+    return _counted([codes[a] for a in attributes], shape, _weights(model, codes)) * model.total
 
 
-def _weights(model: MarkovRandomField, codes: Codes) -> Array:
-    """Weights of rows of the tree by the factors beyond it, summing to 1 [shape=(n,), float64]."""
+def expected_marginals(
+    model: MarkovRandomField, wanted: Sequence[Sequence[int]], bins: Sequence[Sequence[BinMap | None]] | None = None
+) -> list[Array]:
+    """Expected counts of many marginals: by the tree, or as :func:`marginal_of_rows` has those that no clique holds, where the
+    model has factors beyond its tree.
+
+    Args, returns and raises: as for :meth:`~.markov_random_field.MarkovRandomField.marginals`.
+    """
+    found = model.marginals(wanted, bins)
+    outside = [i for i, own in enumerate(wanted) if model.tree.covering(tuple(own)) < 0] if model.beyond else []
+    if outside:
+        codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
+        weights = _weights(model, codes)
+        for i in outside:
+            maps = [None] * len(wanted[i]) if bins is None else bins[i]
+            rows = [codes[a] if own is None else own[codes[a]] for a, own in zip(wanted[i], maps, strict=True)]
+            found[i] = _counted(rows, found[i].shape, weights) * model.total
+    return found
+
+
+def _counted(rows: Sequence[npt.NDArray[Any]], shape: Sequence[int], weights: Array) -> Array:
+    """The weights of rows, added up by cell [shape=shape]."""
+    cells = np.ravel_multi_index([row.astype(np.int64) for row in rows], shape)
+    counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(np.float64)
+    return counts.reshape(shape)
+
+
+def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike]) -> float:
+    """How many records are expected to fulfil a condition, factors beyond the tree among what says so.
+
+    Args:
+        model: the fitted model.
+        given: by attribute, the codes that it may have.
+
+    Returns:
+        Records, a function of the arguments alone; as exact as :meth:`~.markov_random_field.MarkovRandomField.restricted` has it
+        where the model has no factors beyond its tree, and otherwise as :func:`marginal_of_rows` has it.
+
+    Raises:
+        ModelError: an unknown attribute or code.
+        NoMassError: no record fulfils the condition.
+    """
+    left = model.restricted(given)
+    if not model.beyond or not given:
+        return left.total
+    logs = [_logs(own, propose(own, MARGINAL_ROWS, np.random.default_rng(0))) for own in (left, model)]
+    masses = [float(own.max()) + math.log(np.exp(own - own.max()).mean()) for own in logs]
+    return model.total * math.exp(min(math.log(left.total / model.total) + masses[0] - masses[1], 0.0))
+
+
+def _logs(model: MarkovRandomField, codes: Codes) -> Array:
+    """Logs of what the factors beyond the tree say of its rows [shape=(n,), float64]."""
     logs = np.zeros(codes.shape[1])
     if model.beyond:
         tables, terms = _lookups(model.sizes, [f.attributes for f in model.beyond])
         cell_logs = np.concatenate([f.logs.ravel() for f in model.beyond])
         kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
+    return logs
+
+
+def _weights(model: MarkovRandomField, codes: Codes) -> Array:
+    """Weights of rows of the tree by the factors beyond it, summing to 1 [shape=(n,), float64]."""
+    logs = _logs(model, codes)
     weights: Array = np.exp(logs - logs.max())
     weights *= 1 / weights.sum()
     return weights
 
 
-def _picked(
-    codes: Codes,
-    weights: Array,
-    evened: Sequence[tuple[int, ...]],
-    rows: int,
-    sizes: Sequence[int],
-    rng: np.random.Generator,
-) -> Integers:
-    """Which rows to take, so that counts come close to what the weights say [shape=(rows,), int64]."""
-    heap = np.cumsum(weights)
-    heap /= heap[-1]
-    # The proposals are in random order.
-    picked = np.searchsorted(heap, (rng.random() + np.arange(rows)) / rows, side="right")
-    picked = rng.permutation(np.minimum(picked, len(heap) - 1))
-    if not evened:
-        return picked
-    tables, terms = _lookups(sizes, evened)
-    cells = sum(math.prod(sizes[a] for a in own) for own in evened)
-
-    def counted(own: Codes, weight: Array) -> Array:
-        out = np.zeros(cells)
-        kernels.weighed_counts(own, tables, terms, weight, 0, len(tables), out)
-        return out
-
-    wanted = counted(codes, weights * rows)
-    counts = counted(np.ascontiguousarray(codes[:, picked]), np.ones(rows))
-    kernels.even_out(
-        np.ascontiguousarray(codes.T), tables, terms, heap, picked, counts - wanted, 1 / (wanted + 1),
-        np.int64(TRIES * rows), rng.integers(1 << 64, dtype=np.uint64),
-    )  # fmt: skip
-    return picked
+def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Codes:
+    """Rows of the model, no two of them drawn independently and none of them evened out yet [shape=(d, rows)]."""
+    if not model.beyond:
+        return propose(model, rows, rng)
+    codes = propose(model, max(rows, LEAST_WEIGHED), rng)
+    heap = np.cumsum(_weights(model, codes))
+    # The proposals are in random order. The last of them ends the heap, whatever rounding did.
+    places = np.searchsorted(heap[:-1], heap[-1] * (rng.random() + np.arange(rows)) / rows, side="right")
+    return np.ascontiguousarray(codes[:, places])
 
 
-def _evened(sizes: Sequence[int], rows: int, batches: int) -> list[tuple[int, ...]]:
-    """Marginals whose counts picked rows are to meet: pairs and then triples, smallest first."""
-    most = MOST_LOOKUPS / (TRIES * rows)
+def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], passes: int, rng: np.random.Generator) -> Codes:
+    """Half of some rows, whose counts are close to half of theirs."""
+    second = rng.integers(2, size=pool.shape[1] // 2, dtype=np.uint8)
+    if evened:
+        tables, terms = _lookups(sizes, evened)
+        gaps, half = (np.zeros(sum(math.prod(sizes[a] for a in own) for own in evened)) for _ in range(2))
+        signs = np.stack([0.5 - second, second - 0.5], axis=1).ravel()
+        kernels.weighed_counts(pool, tables, terms, signs, 0, len(tables), gaps)
+        kernels.weighed_counts(pool, tables, terms, np.full(signs.size, 0.5), 0, len(tables), half)
+        kernels.even_out(np.ascontiguousarray(pool.T), tables, terms, second, gaps, 1 / (half + 1), np.int64(passes))
+    return np.ascontiguousarray(pool[:, 2 * np.arange(second.size) + second])
+
+
+def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> list[tuple[int, ...]]:
+    """Marginals whose counts rows are to meet: those of one attribute, of two and of three, smallest first."""
+    most = MOST_LOOKUPS / (((1 << halvings) - 2 + PASSES) * rows)
     varying = [a for a, size in enumerate(sizes) if size > 1]
     out: list[tuple[int, ...]] = []
     cells = 0
-    for way in (2, 3):
+    for way in (1, 2, 3):
         if math.comb(len(varying), way) > LISTED:
             break
         for own in sorted(itertools.combinations(varying, way), key=lambda own: math.prod(sizes[a] for a in own)):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..kernels.contingency import contingency, pair_tables
 from ..model.markov_random_field import MarkovRandomField
-from ..model.sample import sample
+from ..model.sample import expected_marginals, sample
 from ..plan.attribute import Attribute
 from ..plan.schema import Schema
 from ..utility.figures import utility
@@ -259,7 +259,7 @@ def _dependence(
     sizes = [size if own is None else int(own.max()) + 1 for size, own in zip(schema.sizes, classes, strict=True)]
     true = off = None
     expected_noise = 0.0
-    tables = field.marginals(wanted, [(classes[a], classes[b]) for a, b in wanted])
+    tables = expected_marginals(field, wanted, [(classes[a], classes[b]) for a, b in wanted])
     shares = [table / field.total for table in tables]
     _enter(model, wanted, [_from_independence(table) for table in shares])
     if truth is not None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..message import LocalMarginal, Message
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import BinMap, Measurement
+from ..model.sample import expected_marginals
 from ..plan.plan import Plan
 from .cross_party import predicted_marginals
 
@@ -95,7 +96,7 @@ class Found:
                 "first", "second", "cells", "predicted", "error", "noise", "distance", "dependence", "model_dependence",
             )
         }  # fmt: skip
-        for pair, expected in zip(pairs, model.marginals(pairs, bins), strict=True):
+        for pair, expected in zip(pairs, expected_marginals(model, pairs, bins), strict=True):
             noise, _, counts, error = best[pair]
             expected = _as(expected, counts.shape)
             apart = np.outer(expected.sum(axis=1), expected.sum(axis=0)) / total

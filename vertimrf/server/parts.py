@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..errors import NoMassError
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table
-from ..model.sample import sample
+from ..model.sample import expected_records, sample
 from ..plan.schema import Schema
 from .population import Overlap, proportional
 
@@ -180,7 +180,7 @@ def sample_parts(
         if part.holds(schema, asked):
             # Nobody of this part fulfils it.
             with contextlib.suppress(NoMassError):
-                totals[i] = part.field.restricted(asked).total
+                totals[i] = expected_records(part.field, asked)
     if not totals.any():
         raise NoMassError("The model has no records that fulfil the condition; ask for other values.")
     wanted = max(round(totals.sum()), 1) if rows is None else rows

@@ -1,0 +1,202 @@
+"""Factors beyond the junction tree: what is measured there is met, what the tree holds stays, and noise alone is left alone."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import schema_of
+
+from vertimrf.kernels.contingency import contingency
+from vertimrf.kernels.jit import threads
+from vertimrf.model.beyond import fit_beyond
+from vertimrf.model.fit import fit
+from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.markov_random_field import MarkovRandomField
+from vertimrf.model.measurement import Measurement
+from vertimrf.model.sample import marginal_of_rows, sample
+from vertimrf.model.structural_zeros import allowing
+from vertimrf.named_model import Model
+from vertimrf.privacy.events import GaussianEvent
+from vertimrf.privacy.ledger import Ledger, LedgerEntry
+
+SIZES = (4, 5, 3, 4)
+CHAIN = [(0, 1), (1, 2), (2, 3)]
+OUTSIDE = [(0, 3), (0, 2), (1, 3)]
+TOTAL, SIGMA = 20_000.0, 15.0
+
+
+def truth(seed: int = 0) -> np.ndarray:
+    """A joint table of a cycle of four, counts."""
+    rng = np.random.default_rng(seed)
+    logs = np.zeros(SIZES)
+    for pair in (*CHAIN, (0, 3)):
+        logs += 0.8 * rng.normal(size=[SIZES[a] if a in pair else 1 for a in range(4)])
+    joint = np.exp(logs)
+    return TOTAL * joint / joint.sum()
+
+
+def of(joint: np.ndarray, pair: tuple[int, ...]) -> np.ndarray:
+    return joint.sum(axis=tuple(a for a in range(4) if a not in pair))
+
+
+def measured(joint: np.ndarray, pairs: list[tuple[int, ...]], seed: int, sigma: float = SIGMA) -> list[Measurement]:
+    rng = np.random.default_rng(seed)
+    return [Measurement(p, (None,) * len(p), (c := of(joint, p)) + sigma * rng.normal(size=c.shape), sigma) for p in pairs]
+
+
+def of_chain(measurements: list[Measurement]) -> MarkovRandomField:
+    """Fitted to what the chain holds."""
+    tree = junction_tree(SIZES, CHAIN)
+    return fit(SIZES, [m for m in measurements if tree.covering(m.attributes) >= 0], TOTAL, tree=tree)
+
+
+def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> None:
+    joint = truth()
+    measurements = measured(joint, [*CHAIN, *OUTSIDE], 1)
+    model = of_chain(measurements)
+    closed = fit_beyond(model, measurements)
+    assert closed.beyond
+    assert closed.tree is model.tree
+    assert {(0, 3), *CHAIN} <= {f.attributes for f in closed.beyond}
+    for pair in (*CHAIN, *OUTSIDE):
+        far, near = (np.abs(marginal_of_rows(m, pair) - of(joint, pair)) for m in (model, closed))
+        # Noise of the measurement, of 2^17 rows that weights are fitted on and of 2^18 that answer, weighed.
+        spread = np.sqrt(SIGMA**2 + 4 * TOTAL**2 / 2**17 * of(joint, pair) / TOTAL)
+        assert (near < 5 * spread).all(), pair
+        if pair == (0, 3):
+            assert (far > 10 * spread).any()
+            assert near.sum() < far.sum() / 8
+    rows = 20_000
+    found = contingency(sample(closed, rows, np.random.default_rng(0)), SIZES, (0, 3))
+    assert (np.abs(found - of(joint, (0, 3))) < 5 * np.sqrt(SIGMA**2 + of(joint, (0, 3)))).all()
+
+
+def test_bins_and_three_attributes_are_met_as_well() -> None:
+    joint = truth(2)
+    bins = np.array([0, 0, 1, 1, 1])
+    table = of(joint, (0, 1, 3))
+    rough = np.stack([table[:, bins == b].sum(axis=1) for b in (0, 1)], axis=1)
+    rng = np.random.default_rng(3)
+    measurements = measured(joint, CHAIN, 3)
+    model = of_chain(measurements)
+    triple = Measurement((0, 1, 3), (None, bins, None), rough + SIGMA * rng.normal(size=rough.shape), SIGMA)
+    closed = fit_beyond(model, [*measurements, triple])
+    factor = next(f for f in closed.beyond if f.attributes == (0, 1, 3))
+    assert factor.logs.shape == (4, 5, 4)
+    np.testing.assert_array_equal(factor.logs[:, 0], factor.logs[:, 1])
+    np.testing.assert_array_equal(factor.logs[:, 2], factor.logs[:, 4])
+    by_rows = marginal_of_rows(closed, (0, 1, 3))
+    met = np.stack([by_rows[:, bins == b].sum(axis=1) for b in (0, 1)], axis=1)
+    assert (np.abs(met - rough) < 5 * np.sqrt(SIGMA**2 + 4 * TOTAL / 2**17 * rough)).all()
+
+
+def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -> None:
+    joint = truth()
+    inside = measured(joint, CHAIN, 4)
+    model = of_chain(inside)
+    assert fit_beyond(model, inside) is model
+    assert fit_beyond(model, []) is model
+    # What the model says itself, with noise.
+    rng = np.random.default_rng(5)
+    said = [Measurement(p, (None, None), (c := model.marginal(p)) + SIGMA * rng.normal(size=c.shape), SIGMA) for p in OUTSIDE]
+    quiet = [replace(m, sigma=2 * SIGMA) for m in said]
+    assert fit_beyond(model, [*inside, *quiet]) is model
+
+
+def test_no_more_stands_out_of_noise_than_chance_has_it() -> None:
+    """Pairs that the model has right, under noise: at 1.5 standard deviations a quarter of them at the very most."""
+    model = of_chain(measured(truth(), CHAIN, 6))
+    rng = np.random.default_rng(7)
+    runs, out = 60, 0
+    for _ in range(runs):
+        own = Measurement((0, 3), (None, None), (c := model.marginal((0, 3))) + SIGMA * rng.normal(size=c.shape), SIGMA)
+        out += fit_beyond(model, [own]) is not model
+    # P(chi-square of 16 > 16 + 1.5 * sqrt(32)) is 0.08: five standard errors above.
+    assert out / runs < 0.08 + 5 * np.sqrt(0.08 * 0.92 / runs)
+
+
+def test_a_function_of_its_arguments_alone() -> None:
+    measurements = measured(truth(), [*CHAIN, *OUTSIDE], 8)
+    model = of_chain(measurements)
+    fitted = []
+    for number in (1, 2, 2):
+        with threads(number):
+            fitted.append(fit_beyond(model, measurements))
+    for other in fitted[1:]:
+        assert [f.attributes for f in other.beyond] == [f.attributes for f in fitted[0].beyond]
+        for a, b in zip(other.beyond, fitted[0].beyond, strict=True):
+            np.testing.assert_array_equal(a.logs, b.logs)
+    told: list[tuple[int, int, float]] = []
+    fit_beyond(model, measurements, progress=lambda *own: told.append(own))
+    assert told
+    assert [step for step, _, _ in told] == sorted(step for step, _, _ in told)
+
+
+def test_combinations_that_cannot_occur_stay_impossible() -> None:
+    joint = truth(9)
+    measurements = measured(joint, [*CHAIN, *OUTSIDE], 9)
+    tree = junction_tree(SIZES, CHAIN)
+    ruled_out = np.zeros((4, 5), bool)
+    ruled_out[1, 2] = ruled_out[3, 0] = True
+    zeros = [allowing((0, 1), ~ruled_out)]
+    inside = [m for m in measurements if tree.covering(m.attributes) >= 0]
+    model = fit_beyond(fit(SIZES, inside, TOTAL, tree=tree, zeros=zeros), measurements)
+    assert model.beyond
+    counts = contingency(sample(model, 50_000, np.random.default_rng(0)), SIZES, (0, 1))
+    assert not counts[ruled_out].any()
+    assert counts[~ruled_out].all()
+
+
+def test_attributes_of_one_value_and_none_that_is_measured() -> None:
+    sizes = (1, 3, 2)
+    tree = junction_tree(sizes, [])
+    singles = [Measurement((a,), (None,), np.full(size, 300.0 / size), 1.0) for a, size in enumerate(sizes)]
+    model = fit(sizes, singles, 300.0, tree=tree)
+    pair = Measurement((1, 2), (None, None), np.array([[100.0, 0], [0, 100], [50, 50]]), 1.0)
+    lone = Measurement((0, 1), (None, None), np.full((1, 3), 100.0), 1.0)
+    closed = fit_beyond(model, [*singles, pair, lone])
+    assert np.abs(marginal_of_rows(closed, (1, 2)) - pair.counts).max() < 10
+    assert sample(closed, 1, np.random.default_rng(0)).shape == (3, 1)
+
+
+def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
+    measurements = measured(truth(), [*CHAIN, *OUTSIDE], 10)
+    field = fit_beyond(of_chain(measurements), measurements)
+    schema = schema_of(one=SIZES[:2], two=SIZES[2:])
+    model = Model(schema, field, Ledger((LedgerEntry(GaussianEvent(10.0), "one", "x", "y"),), 1e-6))
+    model.save(tmp_path / "a.model")
+    back = Model.load(tmp_path / "a.model")
+    assert [f.attributes for f in back.field.beyond] == [f.attributes for f in field.beyond]
+    assert back.sample(500, seed=1).equals(model.sample(500, seed=1))
+    names = schema.names
+    pair = [names[0], names[3]]
+    np.testing.assert_array_equal(back.marginal(pair), model.marginal(pair))
+    # By rows where no clique holds them, and as the rows have it; by the tree where one does.
+    np.testing.assert_array_equal(model.marginal(pair), marginal_of_rows(field, (0, 3)))
+    np.testing.assert_array_equal(model.marginal(list(names[:2])), field.marginal((0, 1)))
+    assert np.abs(model.marginal(pair) - field.marginal((0, 3))).max() > 20 * SIGMA
+    # So many rows on a condition as the marginal says.
+    drawn = model.sample(given={names[0]: 1, names[3]: 2}, seed=1)
+    assert abs(drawn.num_rows - model.marginal(pair)[1, 2]) < 5 * np.sqrt(4 * TOTAL / 2**18 * model.marginal(pair)[1, 2]) + 1
+
+
+@pytest.mark.parametrize("given", [{0: [1, 3]}, {3: [0], 1: [4, 2]}])
+def test_conditions_follow_the_fitted_factors(given: dict[int, list[int]]) -> None:
+    measurements = measured(truth(), [*CHAIN, *OUTSIDE], 11)
+    model = fit_beyond(of_chain(measurements), measurements)
+    logs = np.zeros(SIZES)
+    for f in (*model.factors, *model.beyond):
+        logs += f.logs.reshape([SIZES[a] if a in f.attributes else 1 for a in range(4)])
+    joint = np.exp(logs - logs.max())
+    kept = np.zeros(SIZES)
+    chosen = np.ix_(*(given.get(a, range(size)) for a, size in enumerate(SIZES)))
+    kept[chosen] = joint[chosen] / joint[chosen].sum()
+    rows = 20_000
+    codes = sample(model, rows, np.random.default_rng(12), given)
+    for pair in itertools.combinations(range(4), 2):
+        found, expected = contingency(codes, SIZES, pair), rows * of(kept, pair)
+        assert (np.abs(found - expected) <= 5 * np.sqrt(expected)).all()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..datasets import present
 from .methods import METHODS, PEERS
-from .quoted import BARS, FIRE_BARS
+from .quoted import BARS
 from .store import Run
 from .svm import FOLDS
 
@@ -192,9 +192,8 @@ def bars(scale: Scale) -> list[Run]:
     at_small = (0.8,) if 0.8 in scale.bar_epsilons else ()
     for data in scale.data:
         for epsilon in scale.bar_epsilons:
-            held = {"fire": epsilon in FIRE_BARS}.get(data, (data, epsilon) in BARS)
-            if held or data == "generated":
-                methods = (*OURS, "independent-parties" if data == "fire" else "centralized")
+            if (data, epsilon) in BARS or data == "generated":
+                methods = (*OURS, "centralized")
                 runs += [scale.run("tvd", data, method, epsilon, seed) for method in methods for seed in range(scale.seeds)]
     for epsilon in at_small:
         for data in dict.fromkeys((scale.small, scale.large)):

@@ -232,14 +232,7 @@ def bars(page: Page) -> list[Bar]:
             add(f"{data}: {title(method)}", epsilon, found, "tvd3", bar)
         central = page.figures(data, "centralized", epsilon)
         every += central
-        name = f"{data}: Centralized, against AIM × {quoted.CENTRAL_OVER_AIM:g}"
-        add(name, epsilon, central, "tvd3", quoted.AIM[data, epsilon] * quoted.CENTRAL_OVER_AIM)
-    for epsilon, part in quoted.FIRE_BARS.items():
-        alone = mean(page.figures("fire", "independent-parties", epsilon), "across3")
-        for method in OURS:
-            found = page.figures("fire", method, epsilon)
-            every += found
-            add(f"fire, across parties, over independent parties': {title(method)}", epsilon, found, "across3", part, alone)
+        add(f"{data}: Centralized", epsilon, central, "tvd3", quoted.CENTRAL_BARS[data, epsilon])
     for data in ("adult", "nltcs"):
         central = mean(page.folds(data, "centralized", 0.8), "misclassification")
         for method in OURS:

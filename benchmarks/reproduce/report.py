@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import quoted
-from .experiments import ABLATIONS, OURS, REAL_EPSILON, Scale
+from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Scale
 from .methods import METHODS
 from .store import Result, Run, Store
 from .svm import FOLDS
@@ -226,23 +226,20 @@ def bars(page: Page) -> list[Bar]:
             out.append(Bar(name, epsilon, float(np.mean(values)) / over, bar, len(values), deviation))
 
     for (data, epsilon), bar in quoted.BARS.items():
-        for method in OURS:
-            found = page.figures(data, method, epsilon)
-            every += found
-            add(f"{data}: {title(method)}", epsilon, found, "tvd3", bar)
+        found = page.figures(data, DEFAULT, epsilon)
+        every += found
+        add(f"{data}: {title(DEFAULT)}", epsilon, found, "tvd3", bar)
         central = page.figures(data, "centralized", epsilon)
         every += central
         add(f"{data}: Centralized", epsilon, central, "tvd3", quoted.CENTRAL_BARS[data, epsilon])
     for data in ("adult", "nltcs"):
         central = mean(page.folds(data, "centralized", 0.8), "misclassification")
-        for method in OURS:
-            name = f"{data}: {title(method)}, SVM misclassification against Centralized + {quoted.SVM_POINTS:g}"
-            add(name, 0.8, page.folds(data, method, 0.8), "misclassification", central + quoted.SVM_POINTS)
-    for method in OURS:
-        two = mean(page.figures("nltcs", method, 0.8), "tvd3")
-        found = page.figures("nltcs", method, 0.8, "m=all")
-        every += found
-        add(f"nltcs: {title(method)}, 16 parties over two", 0.8, found, "tvd3", quoted.ALL_OVER_TWO, two)
+        name = f"{data}: {title(DEFAULT)}, SVM misclassification against Centralized + {quoted.SVM_POINTS:g}"
+        add(name, 0.8, page.folds(data, DEFAULT, 0.8), "misclassification", central + quoted.SVM_POINTS)
+    two = mean(page.figures("nltcs", DEFAULT, 0.8), "tvd3")
+    found = page.figures("nltcs", DEFAULT, 0.8, "m=all")
+    every += found
+    add(f"nltcs: {title(DEFAULT)}, 16 parties over two", 0.8, found, "tvd3", quoted.ALL_OVER_TWO, two)
     if every:
         slowest = max(result["seconds"] for result in every)
         out.append(Bar("slowest of these runs, seconds", None, slowest, quoted.CELL_SECONDS, len(every), None))

@@ -208,7 +208,7 @@ def test_full_scale_covers_the_paper():
 def test_bars_say_whether_they_hold(tmp_path):
     store = Store(tmp_path / "runs.jsonl")
     scale = replace(SCALE, data=("nltcs",), small="nltcs")
-    for method, tvd3 in (("one-round", 0.004), ("centralized", 0.007)):
+    for method, tvd3 in (("count-sketches", 0.004), ("centralized", 0.007)):
         store.add(scale.run("tvd", "nltcs", method, 0.8, 0), {"tvd3": tvd3, "seconds": 9.0, "message_bytes": []}, "abc")
     page = report.Page(store, scale)
     assert [bar.holds for bar in report.bars(page)] == [True, False, True]

@@ -45,6 +45,15 @@ SECONDS_PER_MEASURED_CELL = 20e-6
 SECONDS_PER_MODEL_CELL = 1.1e-6
 SECONDS_PER_CLIQUE = 3e-3
 SECONDS_PER_SAMPLED = 40e-9
+# Factors beyond the cliques: a row looked up in a table, twice, in every evaluation, about so many of them; tables for each pair
+# of attributes; and rows and lookups of an evaluation at least and at most. Rows that are halved: drawn for each, a lookup and how
+# many at most. See ``vertimrf.model.beyond`` and ``vertimrf.model.sample``.
+SECONDS_PER_BEYOND = 3.2e-9
+EVALUATIONS = 60
+TABLES_PER_PAIR = 1.15
+ROWS_BEYOND, LEAST_ROWS_BEYOND, MOST_ROWS_BEYOND, MOST_BEYOND = 3.0, 1 << 17, 1 << 18, 1e8
+SECONDS_PER_HALVED = 13e-9
+DRAWN, BATCH, MOST_HALVED = 8, 1 << 17, 2e8
 # How much of the work runs on several cores; the rest waits for one.
 SHARED = 0.6
 # What Python and the libraries take by themselves.
@@ -138,8 +147,13 @@ def forecast(plan: Plan) -> WholeForecast | None:
     cells = model_cells(varying, plan.tau)
     working = SECONDS_PER_FIT + local_model + estimating + sum(packed) * SECONDS_PER_BYTE
     working += SECONDS_PER_MODEL_CELL * cells + SECONDS_PER_CLIQUE * _cliques(varying, plan.tau)
-    working += SECONDS_PER_SAMPLED * records * d
+    pairs = d * (d - 1) / 2
+    if math.prod(map(float, varying)) > plan.tau:
+        rows = min(max(ROWS_BEYOND * records, LEAST_ROWS_BEYOND), MOST_ROWS_BEYOND)
+        working += SECONDS_PER_BEYOND * EVALUATIONS * min(rows * pairs * TABLES_PER_PAIR, MOST_BEYOND)
+    working += SECONDS_PER_SAMPLED * DRAWN / 2 * records * d + SECONDS_PER_HALVED * min(DRAWN * records * pairs, MOST_HALVED)
     memory = PROCESS_BYTES + sum(held) + max(COPIES * max(packed, default=0.0), 8 * cells) + 4 * records * d
+    memory += 4 * DRAWN * min(records, BATCH) * d
     # A trial starts once, and keeps the codes of all parties while the server works.
     together = sum(party.work for party in parties) - START * (len(parties) - 1) + working
     most = max([memory + records * (2 * d + 32), *(party.memory for party in parties)])

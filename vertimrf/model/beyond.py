@@ -130,7 +130,8 @@ def fit_beyond(
         return model
     rows = int(min(max(ROWS * model.total, LEAST_ROWS), MOST_ROWS))
     codes = propose(model, rows, np.random.default_rng(0))
-    by_model = {m.attributes: _counted(m, codes, model.total) for m in best if len(m.attributes) <= 2 or m in outside}
+    others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
+    by_model = _counted([*outside, *others], codes, model.total)
     scores = {m.attributes: _standing_out(m, by_model[m.attributes]) for m in outside}
     outside.sort(key=lambda m: -scores[m.attributes])
     told = [m for m in outside if scores[m.attributes] > STANDS_OUT]
@@ -138,8 +139,8 @@ def fit_beyond(
         return model
     held = [
         replace(m, counts=by_model[m.attributes])
-        for m in best
-        if len(m.attributes) <= 2 and scores.get(m.attributes, -math.inf) <= STANDS_OUT
+        for m in (*others, *outside[len(told) :])
+        if len(m.attributes) <= 2
     ]
     used = [*told, *held][: max(int(MOST_LOOKUPS / rows), 1)]
     dual = RowDual(codes, used, model.total)
@@ -170,13 +171,16 @@ def _descend(
             return
 
 
-def _counted(m: Measurement, codes: Codes, total: float) -> Array:
-    """What rows say of a measured marginal [as its counts]."""
-    cells = np.zeros(codes.shape[1], np.int64)
-    for a, bins, count in zip(m.attributes, m.bins, m.counts.shape, strict=True):
-        cells = cells * count + (codes[a] if bins is None else bins[codes[a]])
-    counts: Array = np.bincount(cells, minlength=m.counts.size).reshape(m.counts.shape) * (total / codes.shape[1])
-    return counts
+def _counted(measurements: Sequence[Measurement], codes: Codes, total: float) -> dict[tuple[int, ...], Array]:
+    """What rows say of measured marginals, by attributes [each as its counts]."""
+    columns, tables, terms = _lookups(codes, measurements)
+    counts = np.zeros(sum(m.counts.size for m in measurements))
+    weights = np.full(codes.shape[1], total / codes.shape[1])
+    in_slices(
+        len(tables), 1, lambda begin, end: kernels.weighed_counts(columns, tables, terms, weights, begin, end, counts)
+    )
+    parts = np.split(counts, np.cumsum([m.counts.size for m in measurements])[:-1])
+    return {m.attributes: part.reshape(m.counts.shape) for m, part in zip(measurements, parts, strict=True)}
 
 
 def _standing_out(m: Measurement, expected: Array) -> float:

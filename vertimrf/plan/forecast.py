@@ -46,8 +46,8 @@ SECONDS_PER_MODEL_CELL = 1.1e-6
 SECONDS_PER_CLIQUE = 3e-3
 SECONDS_PER_SAMPLED = 40e-9
 # Factors beyond the cliques: a row looked up in a table, twice, in every evaluation, about so many of them; tables for each pair
-# of attributes; and rows and lookups of an evaluation at least and at most. Rows that are halved: drawn for each, a lookup and how
-# many at most. See ``vertimrf.model.beyond`` and ``vertimrf.model.sample``.
+# of attributes; and rows and lookups of an evaluation at least and at most. Rows that are halved: drawn for each, a lookup, and
+# how many at most. See ``vertimrf.model.beyond`` and ``vertimrf.model.sample``.
 SECONDS_PER_BEYOND = 3.2e-9
 EVALUATIONS = 60
 TABLES_PER_PAIR = 1.15

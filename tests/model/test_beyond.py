@@ -12,12 +12,12 @@ from builders import schema_of
 
 from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
-from vertimrf.model.beyond import fit_beyond
+from vertimrf.model.beyond import RowDual, fit_beyond
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
-from vertimrf.model.sample import marginal_of_rows, sample
+from vertimrf.model.sample import marginal_of_rows, propose, sample
 from vertimrf.model.structural_zeros import allowing
 from vertimrf.named_model import Model
 from vertimrf.privacy.events import GaussianEvent
@@ -200,3 +200,23 @@ def test_conditions_follow_the_fitted_factors(given: dict[int, list[int]]) -> No
     for pair in itertools.combinations(range(4), 2):
         found, expected = contingency(codes, SIZES, pair), rows * of(kept, pair)
         assert (np.abs(found - expected) <= 5 * np.sqrt(expected)).all()
+
+
+def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> None:
+    # Without it, weights go by the rows' noise where measurements are precise and records many.
+    joint = truth(3)
+    measurements = measured(joint, OUTSIDE, 5, sigma=2.0)
+    codes = propose(of_chain(measured(joint, CHAIN, 6)), 1000, np.random.default_rng(0))
+    dual = RowDual(codes, measurements, TOTAL)
+    counts = np.concatenate([m.counts.ravel() for m in measurements])
+    # A row stands for twenty records: a cell of c of them has the variance 20 c, at most.
+    np.testing.assert_allclose(dual.sigma, np.sqrt(4 + 20 * np.maximum(counts, 1)))
+    before = dual.calibrate(np.zeros_like(counts))[1]
+    assert dual.effective == pytest.approx(1)
+    theta, after = dual.step(0.01, np.zeros_like(counts), 0.1, 300, None)
+    assert dual.effective < 0.99
+    assert np.abs(after - before).max() > 1
+    dual.undo(theta)
+    assert dual.effective == pytest.approx(1)
+    np.testing.assert_allclose(dual.calibrate(np.zeros_like(counts))[1], before)
+    np.testing.assert_allclose(dual.theta, 0, atol=1e-12)

@@ -21,7 +21,7 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -248,12 +248,13 @@ class Choice:
         said = []
         for j in other:
             gain, error = 1 - self.ratios[j], self.ratio_errors[j]
+            by = f"{self.values[j]:g}, {'better' if gain > 0 else 'worse'} by {abs(gain):.1%}"
             if math.isnan(error):
-                said.append(f"{self.values[j]:g}, better by {gain:.1%}, of unknown standard error")
+                said.append(f"{by}, of unknown standard error")
             elif abs(gain) <= NOISE * error:
-                said.append(f"{self.values[j]:g}, within noise")
+                said.append(f"{by}, within noise")
             else:
-                said.append(f"**{self.values[j]:g}, {'better' if gain > 0 else 'worse'} by {abs(gain):.1%}, beyond noise**")
+                said.append(f"**{by}, beyond noise**")
         return often + "; ".join(said)
 
 
@@ -288,8 +289,8 @@ def plus_minus(value: float, error: float) -> str:
     return f"{value:.3f}" if math.isnan(error) else f"{value:.3f} ± {error:.3f}"
 
 
-def markdown(figures: Figures, tables: Sequence[str], epsilon: float) -> str:
-    """The page's tables."""
+def markdown(figures: Figures, tables: Sequence[str], epsilon: float, commits: Iterable[str] = ()) -> str:
+    """The page's tables; ``commits`` are of the library that was measured."""
     choices = [found for constant in CONSTANTS if (found := choice(constant, figures, tables)) is not None]
     repeated = [len(own) for (name, _, constant, _), own in figures.items() if name in tables and constant is not None]
     least = min(repeated, default=0)
@@ -318,12 +319,13 @@ def markdown(figures: Figures, tables: Sequence[str], epsilon: float) -> str:
         for (name, m, constant, _), own in sorted(figures.items(), key=lambda item: (item[0][0] not in tables, item[0][:2]))
         if constant is None
     ]  # fmt: skip
+    known = ", ".join(sorted(commits))
     head = ["constant", "values (present)", "smaller", "middle", "larger", "left out", "what the others choose"]
     return "\n\n".join(
         [
             f"ε = {epsilon:g}, {of_each} run{'s' if of_each != '1' else ''} of every changed value. Ratios of distances, "
             "geometric means over tables, ± one standard error by noise. *Left out*: the distance on the table left out at the "
-            "value that the others choose, over that at the present one.",
+            "value that the others choose, over that at the present one." + (f" Library at {known}." if known else ""),
             table(head, values),
             "For every table left out: what the others choose, and the distance at that over the least of the three. The least "
             "of noisy figures is too low, so that these costs are too high.",
@@ -373,7 +375,7 @@ def main(argv: list[str] | None = None) -> None:
     store = Store(options.json)
     with contextlib.suppress(KeyboardInterrupt):
         work(list(runs(options.tables, options.held_out, options.parties, options.epsilon, options.repeats)), store, options.data)
-    text = markdown(figures_of(store, options.epsilon), options.tables, options.epsilon)
+    text = markdown(figures_of(store, options.epsilon), options.tables, options.epsilon, store.commits)
     print(text)
     if options.page is not None:
         put_between(options.page, MARK, text)

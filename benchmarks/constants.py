@@ -309,9 +309,7 @@ def markdown(figures: Figures, tables: Sequence[str], epsilon: float, commits: I
         for c in choices
     ]
     named = [name for name in tables if any(name in c.tables for c in choices)]
-    costs = [
-        [f"`{c.name}`", *(cost_cell(c, name) for name in named)] for c in choices
-    ]
+    costs = [[f"`{c.name}`", *(cost_cell(c, name) for name in named)] for c in choices]
     spread = spreads(figures)
     base = [
         [name, str(m), str(len(own)), f"{np.mean(own):.4f}", f"{spread[name, m]:.1%}" if (name, m) in spread else "–",
@@ -319,13 +317,13 @@ def markdown(figures: Figures, tables: Sequence[str], epsilon: float, commits: I
         for (name, m, constant, _), own in sorted(figures.items(), key=lambda item: (item[0][0] not in tables, item[0][:2]))
         if constant is None
     ]  # fmt: skip
-    known = ", ".join(sorted(commits))
+    measured = ", ".join(sorted(commits))
     head = ["constant", "values (present)", "smaller", "middle", "larger", "left out", "what the others choose"]
     return "\n\n".join(
         [
             f"ε = {epsilon:g}, {of_each} run{'s' if of_each != '1' else ''} of every changed value. Ratios of distances, "
             "geometric means over tables, ± one standard error by noise. *Left out*: the distance on the table left out at the "
-            "value that the others choose, over that at the present one." + (f" Library at {known}." if known else ""),
+            "value that the others choose, over that at the present one." + (f" Library at {measured}." if measured else ""),
             table(head, values),
             "For every table left out: what the others choose, and the distance at that over the least of the three. The least "
             "of noisy figures is too low, so that these costs are too high.",

@@ -142,13 +142,14 @@ def test_finished_runs_are_kept_and_shown(tmp_path):
     assert not figures_of(Store(tmp_path / "runs.jsonl"), 0.2)
     page = tmp_path / "page.md"
     page.write_text("Before\n<!-- table: constants -->\nold\n<!-- end: constants -->\nafter\n")
-    put_between(page, constants.MARK, markdown(figures, ("adult", "nltcs", "dense"), 0.8))
+    put_between(page, constants.MARK, markdown(figures, ("adult", "nltcs", "dense"), 0.8, {"b2", "a1"}))
     text = page.read_text()
     assert "old" not in text
     for constant in CONSTANTS:
         assert f"| `{constant.name}` | {constant.values[0]:g}, **{constant.present:g}**, {constant.values[2]:g} | 1.100" in text
     assert text.count("whichever table is left out") == len(CONSTANTS)
     assert "| flights | 2 | 3 | 0.1700 | 0.0% | no |" in text
+    assert " Library at a1, b2." in text
     assert "ε = 0.8, 1 run of every changed value." in text
 
 

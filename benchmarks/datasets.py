@@ -60,13 +60,16 @@ def present(name: str, folder: Path = FOLDER) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def load(name: str, folder: Path = FOLDER) -> Dataset:
-    """Read a data set; those of ``GENERATED`` need no file.
+    """Read a data set; those of ``GENERATED`` need no file, and "flights" are the demo's.
 
     Raises:
         FileNotFoundError: the folder lacks it.
+        TableError: the demo's data are not installed.
     """
     if name in GENERATED:
         return GENERATED[name]()
+    if name == "flights":
+        return flights()
     if not present(name, folder):
         raise FileNotFoundError(f"{folder} has no {name}.csv.gz with {name}-domain.json; give their folder with --data.")
     import pyarrow.csv
@@ -89,6 +92,19 @@ def generated(records: int = GENERATED_RECORDS, seed: int = 0) -> Dataset:
         rows.append(np.where(noise, rng.integers(0, size, records), hidden % size))
     codes = np.ascontiguousarray(np.stack(rows).astype(np.uint16))
     return Dataset("generated", tuple(f"x{i}" for i in range(len(sizes))), sizes, codes)
+
+
+def flights() -> Dataset:
+    """The demo's flights, one row of all three parties' columns each."""
+    # Not for who needs the other tables alone.
+    from vertimrf.demo import flights as demo
+    from vertimrf.tables.table import encode_table
+
+    tables, schema = demo.flights()
+    # The parties' tables have the same flights in the same order.
+    held = [schema.part(party) for party, _ in schema.parties]
+    codes = [encode_table(own, demo.FLIGHT_ID, part).codes for own, part in zip(tables, held, strict=True)]
+    return Dataset("flights", schema.names, schema.sizes, np.concatenate(codes))
 
 
 def adult_like() -> Dataset:

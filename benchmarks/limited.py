@@ -17,8 +17,17 @@ from typing import Any
 
 from .verdict import Verdict
 
-__all__ = ["end_cleanly", "limited", "tell"]
+__all__ = ["MEASURED", "end_cleanly", "limited", "tell"]
 
+# Runs a command and prints its seconds, its peak memory in MiB, and the seconds its threads worked.
+MEASURED = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+seconds = time.perf_counter() - start
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(seconds, used.ru_maxrss / 2**10, used.ru_utime + used.ru_stime)
+"""
 # Seconds that a process has to end its own processes and remove its files when its time is up.
 GRACE = 10.0
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.limited import MEASURED
 from benchmarks.loopback import ROOT, Loopback, descendants
 from benchmarks.verdict import Verdict, at_most
 from vertimrf.plan.attribute import Attribute
@@ -35,15 +36,6 @@ ATTRIBUTES = 24
 EPSILON = 1.0
 # Of sketches; a message has the marginals beside them.
 MESSAGE_MB = 15.5
-# Runs a command and prints its seconds, its peak memory in MiB, and the seconds its threads worked.
-MEASURED = """
-import resource, subprocess, sys, time
-start = time.perf_counter()
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
-seconds = time.perf_counter() - start
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(seconds, used.ru_maxrss / 2**10, used.ru_utime + used.ru_stime)
-"""
 LONG = 1200.0
 
 

@@ -33,7 +33,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.limited import end_cleanly, limited, tell
+from benchmarks.limited import MEASURED, end_cleanly, limited, tell
 from benchmarks.verdict import Verdict, conclude, show
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -340,17 +340,6 @@ def generated(path: Path, sizes: list[int], records: int, seed: int) -> None:
     csv.write_csv(table, path)
 
 
-# Runs a command and prints its seconds, its peak memory in GiB, and the seconds its threads worked.
-MEASURED = """
-import resource, subprocess, sys, time
-start = time.perf_counter()
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
-seconds = time.perf_counter() - start
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(seconds, used.ru_maxrss / 2**20, used.ru_utime + used.ru_stime)
-"""
-
-
 @dataclass(frozen=True)
 class Figures:
     """What a command took: seconds, peak memory, and the seconds that its threads worked, which a busy machine changes less."""
@@ -367,7 +356,8 @@ def command(*words: Any, cache: Path | None = None) -> Figures:
         check=True, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)})},
     )  # fmt: skip
-    return Figures(*map(float, run.stdout.split()[-3:]))
+    seconds, mib, worked = map(float, run.stdout.split()[-3:])
+    return Figures(seconds, mib / 2**10, worked)
 
 
 def synthesized(folder: Path, table: Path, domain: Path, split: str, epsilon: float) -> Figures:

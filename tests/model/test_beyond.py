@@ -17,7 +17,7 @@ from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
-from vertimrf.model.sample import marginal_of_rows, propose, sample
+from vertimrf.model.sample import marginals_of_rows, propose, sample
 from vertimrf.model.structural_zeros import allowing
 from vertimrf.named_model import Model
 from vertimrf.privacy.events import GaussianEvent
@@ -63,7 +63,7 @@ def test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds() -> 
     assert closed.tree is model.tree
     assert {(0, 3), *CHAIN} <= {f.attributes for f in closed.beyond}
     for pair in (*CHAIN, *OUTSIDE):
-        far, near = (np.abs(marginal_of_rows(m, pair) - of(joint, pair)) for m in (model, closed))
+        far, near = (np.abs(marginals_of_rows(m, [pair])[0] - of(joint, pair)) for m in (model, closed))
         # Noise of the measurement, of 2^17 rows that weights are fitted on and of 2^18 that answer, weighed.
         spread = np.sqrt(SIGMA**2 + 4 * TOTAL**2 / 2**17 * of(joint, pair) / TOTAL)
         assert (near < 5 * spread).all(), pair
@@ -89,7 +89,7 @@ def test_bins_and_three_attributes_are_met_as_well() -> None:
     assert factor.logs.shape == (4, 5, 4)
     np.testing.assert_array_equal(factor.logs[:, 0], factor.logs[:, 1])
     np.testing.assert_array_equal(factor.logs[:, 2], factor.logs[:, 4])
-    by_rows = marginal_of_rows(closed, (0, 1, 3))
+    by_rows = marginals_of_rows(closed, [(0, 1, 3)])[0]
     met = np.stack([by_rows[:, bins == b].sum(axis=1) for b in (0, 1)], axis=1)
     assert (np.abs(met - rough) < 5 * np.sqrt(SIGMA**2 + 4 * TOTAL / 2**17 * rough)).all()
 
@@ -159,7 +159,7 @@ def test_attributes_of_one_value_and_none_that_is_measured() -> None:
     pair = Measurement((1, 2), (None, None), np.array([[100.0, 0], [0, 100], [50, 50]]), 1.0)
     lone = Measurement((0, 1), (None, None), np.full((1, 3), 100.0), 1.0)
     closed = fit_beyond(model, [*singles, pair, lone])
-    assert np.abs(marginal_of_rows(closed, (1, 2)) - pair.counts).max() < 10
+    assert np.abs(marginals_of_rows(closed, [(1, 2)])[0] - pair.counts).max() < 10
     assert sample(closed, 1, np.random.default_rng(0)).shape == (3, 1)
 
 
@@ -176,7 +176,7 @@ def test_a_saved_model_draws_the_same_rows(tmp_path: Path) -> None:
     pair = [names[0], names[3]]
     np.testing.assert_array_equal(back.marginal(pair), model.marginal(pair))
     # By rows where no clique holds them, and as the rows have it; by the tree where one does.
-    np.testing.assert_array_equal(model.marginal(pair), marginal_of_rows(field, (0, 3)))
+    np.testing.assert_array_equal(model.marginal(pair), marginals_of_rows(field, [(0, 3)])[0])
     np.testing.assert_array_equal(model.marginal(list(names[:2])), field.marginal((0, 1)))
     assert np.abs(model.marginal(pair) - field.marginal((0, 3))).max() > 20 * SIGMA
     # So many rows on a condition as the marginal says.

@@ -12,7 +12,7 @@ from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
-from vertimrf.model.sample import BATCH, expected_marginals, expected_records, marginal_of_rows, propose, sample
+from vertimrf.model.sample import BATCH, expected_marginals, expected_records, marginals_of_rows, propose, sample
 
 
 def random_model(seed: int, sizes: tuple[int, ...], sets: list[tuple[int, ...]]) -> MarkovRandomField:
@@ -201,15 +201,15 @@ def test_marginals_of_rows_are_those_of_all_factors() -> None:
     joint = brute_force(model)
     for attributes, others in (((0, 3), (1, 2)), ((3, 0), (1, 2)), ((2,), (0, 1, 3)), ((1, 3, 0), (2,))):
         truth = joint.sum(axis=others).transpose(np.argsort(np.argsort(attributes)))
-        found = marginal_of_rows(model, attributes)
+        found = marginals_of_rows(model, [attributes])[0]
         assert found.sum() == pytest.approx(model.total)
         # Of 2^18 rows whose weights spread: 5 standard errors of a fourth as many.
         assert (np.abs(found - truth) < 5 * np.sqrt(truth / 2**16)).all()
-        np.testing.assert_array_equal(found, marginal_of_rows(model, attributes))
+        np.testing.assert_array_equal(found, marginals_of_rows(model, [attributes])[0])
     # Of many at once: by rows where no clique holds them, binned or not, by the tree where one does.
     bins = np.array([0, 1, 1])
     whole, binned, held = expected_marginals(model, [(3, 0), (0, 3), (0, 1)], [(None, None), (bins, None), (None, None)])
-    np.testing.assert_array_equal(whole, marginal_of_rows(model, (3, 0)))
+    np.testing.assert_array_equal(whole, marginals_of_rows(model, [(3, 0)])[0])
     np.testing.assert_allclose(binned, [whole[:, 0], whole[:, 1:].sum(axis=1)], rtol=1e-9)
     np.testing.assert_array_equal(held, model.marginal((0, 1)))
 

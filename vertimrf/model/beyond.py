@@ -18,13 +18,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels import proximal_step as descent
 from ..kernels import rows as kernels
 from ..kernels.jit import in_slices
 from .markov_random_field import Factor, MarkovRandomField
 from .measurement import BinMap, Measurement, best_measured
-from .proximal_step import flat_cells, minimise
-from .sample import propose
+from .proximal_step import StepDual
+from .sample import lookups, propose
 
 __all__ = ["fit_beyond"]
 
@@ -51,7 +50,7 @@ LEAST_EFFECTIVE, SHORTER = 0.3, 5.0
 TOLERANCE = 0.2
 
 
-class RowDual:
+class RowDual(StepDual):
     """The dual of a proximal step from weighed rows, as :class:`~.proximal_step.Dual` has it from a tree.
 
     Args:
@@ -65,18 +64,17 @@ class RowDual:
     """
 
     def __init__(self, codes: Codes, measurements: Sequence[Measurement], total: float) -> None:
-        self.total = total
-        self.measured, sigma, self.typical = flat_cells(measurements, total)
+        super().__init__(measurements, total)
         # Rows say what the model has of a cell with an error of their own; without it, weights follow that where measurements are
         # precise and records many (Fire at epsilon 3.2: a distance of 0.49 instead of 0.019).
         each = total / codes.shape[1]
-        self.sigma = np.sqrt(np.square(sigma) + each * np.maximum(self.measured, 0.5 * sigma))
+        self.sigma = np.sqrt(np.square(self.sigma) + each * np.maximum(self.measured, 0.5 * self.sigma))
         self.theta = np.zeros_like(self.measured)
         self._columns, self._tables, self._terms = _lookups(codes, measurements)
         self._logs = np.zeros(codes.shape[1])
 
     def calibrate(self, theta: Array) -> tuple[float, Array]:
-        """Log of the normaliser, and expected counts of the measured cells [float64]."""
+        """See :class:`StepDual`."""
         logs = self._logs.copy()
         arguments = self._columns, self._tables, self._terms
         in_slices(logs.size, kernels.BLOCK, lambda begin, end: kernels.add_logs(*arguments, theta, begin, end, logs))
@@ -88,26 +86,11 @@ class RowDual:
         in_slices(len(self._tables), 1, lambda begin, end: kernels.weighed_counts(*arguments, weights, begin, end, counts))
         return highest + math.log(mass / logs.size), counts
 
-    def step(
-        self,
-        weight: float,
-        theta: Array,
-        tolerance: float,
-        iterations: int,
-        progress: Callable[[int, float], None] | None,
-    ) -> tuple[Array, Array]:
-        """Take a proximal step: minimise the dual, and let the rows' weights take up what was found."""
-        pull = weight * self.sigma**2
-        scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
-
-        def value(parameters: Array) -> tuple[float, Array]:
-            log_total, counts = self.calibrate(parameters)
-            return self.total * log_total + descent.regularised(parameters, self.measured, pull, counts), counts
-
-        found = minimise(value, theta, scale, self.sigma, tolerance, iterations, progress)
-        kernels.add_logs(self._columns, self._tables, self._terms, found, 0, self._logs.size, self._logs)
-        self.theta += found
-        return found, self.calibrate(np.zeros_like(found))[1]
+    def absorb(self, theta: Array) -> Array:
+        """See :class:`StepDual`."""
+        kernels.add_logs(self._columns, self._tables, self._terms, theta, 0, self._logs.size, self._logs)
+        self.theta += theta
+        return self.calibrate(np.zeros_like(theta))[1]
 
     @property
     def effective(self) -> float:
@@ -213,33 +196,20 @@ def _standing_out(m: Measurement, expected: Array) -> float:
     return (float(squares.mean()) - 1) * math.sqrt(m.counts.size / 2)
 
 
-class _Lookups:
-    """Columns of codes, by attribute and bins, each once."""
-
-    def __init__(self, codes: Codes) -> None:
-        self._codes = codes
-        self._places: dict[tuple[int, bytes], int] = {}
-        self.columns: list[npt.NDArray[np.uint16]] = []
-
-    def place(self, attribute: int, bins: BinMap | None) -> int:
-        key = attribute, b"" if bins is None else bins.tobytes()
-        if key not in self._places:
-            self._places[key] = len(self.columns)
-            own = self._codes[attribute]
-            self.columns.append(own if bins is None else bins.astype(np.uint16)[own])
-        return self._places[key]
-
-
 def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, Integers, Integers]:
-    """Columns, tables and terms of measurements, as the kernels want them."""
-    lookups = _Lookups(codes)
-    tables: list[tuple[int, int, int]] = []
-    terms: list[tuple[int, int]] = []
-    offset = 0
-    for m in measurements:
-        first = len(terms)
-        for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):
-            terms.append((lookups.place(a, bins), math.prod(m.counts.shape[axis + 1 :])))
-        tables.append((first, len(terms), offset))
-        offset += m.counts.size
-    return np.stack(lookups.columns), np.array(tables, np.int64), np.array(terms, np.int64)
+    """Columns of codes, by attribute and bins, each once; and tables and terms of measurements, as the kernels want them."""
+    columns: list[npt.NDArray[np.uint16]] = []
+    places: dict[tuple[int, bytes], int] = {}
+
+    def place(attribute: int, bins: BinMap | None) -> int:
+        key = attribute, b"" if bins is None else bins.tobytes()
+        if key not in places:
+            places[key] = len(columns)
+            own = codes[attribute]
+            columns.append(own if bins is None else bins.astype(np.uint16)[own])
+        return places[key]
+
+    tables, terms = lookups(
+        ([place(a, bins) for a, bins in zip(m.attributes, m.bins, strict=True)], m.counts.shape) for m in measurements
+    )
+    return np.stack(columns), tables, terms

@@ -6,13 +6,13 @@ over a typical record is about 1 and the normaliser about the exponential of the
 
 from __future__ import annotations
 
+import abc
 import collections
 import functools
 import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from .junction_tree import JunctionTree
 from .measurement import UNMEASURED, Measurement
 from .propagation import Propagation
 
-__all__ = ["Dual", "LogFactors", "StepDual", "flat_cells", "minimise"]
+__all__ = ["Dual", "LogFactors", "StepDual"]
 
 Array = npt.NDArray[np.float64]
 Attributes = tuple[int, ...]
@@ -158,17 +158,50 @@ class LogFactors:
         return flat[self.engine.offsets[f] : self.engine.offsets[f + 1]].reshape(shape)
 
 
-class StepDual(Protocol):
-    """What takes proximal steps towards measured cells.
+class StepDual(abc.ABC):
+    """The dual of a proximal step over the parameters of measurements, whatever distribution stands behind it.
+
+    Args:
+        measurements: noisy marginals.
+        total: record count.
 
     Attributes:
+        total: record count.
         measured, sigma: counts and standard deviations, flat over the measurements' cells [float64].
-        typical: standard deviation that the weight of the relative entropy is in units of.
+        typical: the 90th percentile of the standard deviations of cells that are measured (see ``UNMEASURED``); the least ones
+            are raised to a share of it. They still outweigh the rest a thousandfold, but where they disagree among themselves
+            their parameters stay in range.
     """
 
-    measured: Array
-    sigma: Array
-    typical: float
+    def __init__(self, measurements: Sequence[Measurement], total: float) -> None:
+        nothing = [np.zeros(0)]
+        self.total = total
+        self.measured = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
+        sigma = np.concatenate([np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing)
+        known = sigma[sigma < UNMEASURED * total]
+        self.typical = float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
+        self.sigma = np.maximum(sigma, LEAST_SIGMA * self.typical).astype(np.float64)
+
+    @abc.abstractmethod
+    def calibrate(self, theta: Array) -> tuple[float, Array]:
+        """Log of the normaliser, and expected counts of the measured cells [shape=(n,), float64].
+
+        Args:
+            theta: parameters, flat over the measurements' cells [shape=(n,), float64].
+        """
+
+    @abc.abstractmethod
+    def absorb(self, theta: Array) -> Array:
+        """Let the distribution take up parameters; returns the expected counts of the measured cells then.
+
+        Raises:
+            ModelError: it is beyond double precision.
+        """
+
+    def value(self, pull: Array, theta: Array) -> tuple[float, Array]:
+        """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64]."""
+        log_total, counts = self.calibrate(theta)
+        return self.total * log_total + descent.regularised(theta, self.measured, pull, counts), counts
 
     def step(
         self,
@@ -178,24 +211,29 @@ class StepDual(Protocol):
         iterations: int,
         progress: Callable[[int, float], None] | None,
     ) -> tuple[Array, Array]:
-        """Take one; see :meth:`Dual.step`."""
+        """Take a proximal step: minimise F, and let the distribution take up what was found.
+
+        Args:
+            weight: of the relative entropy.
+            theta: where to start.
+            tolerance: end when the gradient, per cell in units of its sigma, is this small (root mean square).
+            iterations: most iterations.
+            progress: told iteration and gradient.
+
+        Returns:
+            The parameters found, where the next step may start; and the expected counts of the measured cells.
+
+        Raises:
+            ModelError: the model is beyond double precision.
+        """
+        pull = weight * self.sigma**2
+        # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
+        scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
+        found = _minimise(functools.partial(self.value, pull), theta, scale, self.sigma, tolerance, iterations, progress)
+        return found, self.absorb(found)
 
 
-def flat_cells(measurements: Sequence[Measurement], total: float) -> tuple[Array, Array, float]:
-    """Counts of all measured cells and their standard deviations, and the typical one.
-
-    It is the 90th percentile over cells that are measured (see ``UNMEASURED``); the least ones are raised to a share of it. They
-    still outweigh the rest a thousandfold, but where they disagree among themselves their parameters stay in range.
-    """
-    nothing = [np.zeros(0)]
-    measured = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
-    sigma = np.concatenate([np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing)
-    known = sigma[sigma < UNMEASURED * total]
-    typical = float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
-    return measured, np.maximum(sigma, LEAST_SIGMA * typical).astype(np.float64), typical
-
-
-class Dual:
+class Dual(StepDual):
     """The dual of a proximal step from the factors' present model, over the parameters of measurements.
 
     With A the map from the joint distribution to the measured cells, it is
@@ -208,16 +246,11 @@ class Dual:
         factors: the model to start from; each measurement's attributes lie in one of its factors.
         measurements: noisy marginals.
         total: record count.
-
-    Attributes:
-        measured, sigma: counts and standard deviations, flat over the measurements' cells [float64].
-        typical: the 90th percentile of the standard deviations (:func:`flat_cells`).
     """
 
     def __init__(self, factors: LogFactors, measurements: Sequence[Measurement], total: float) -> None:
+        super().__init__(measurements, total)
         self.factors = factors
-        self.total = total
-        self.measured, self.sigma, self.typical = flat_cells(measurements, total)
         engine = factors.engine
         homes = [factors.home(m.attributes) for m in measurements]
         begins = np.cumsum([0, *(m.counts.size for m in measurements)])
@@ -238,11 +271,7 @@ class Dual:
         self._maps = np.concatenate([*maps, np.zeros(1, np.int32)])
 
     def calibrate(self, theta: Array) -> tuple[float, Array]:
-        """Log of the normaliser, and expected counts of the measured cells [shape=(n,), float64].
-
-        Args:
-            theta: parameters, flat over the measurements' cells [shape=(n,), float64].
-        """
+        """See :class:`StepDual`."""
         engine, factors = self.factors.engine, self.factors
         arguments = (self._factors, self._terms, self._maps, engine.memory)
         shift = kernels.potentials(factors.logs, theta, factors.marginals, *arguments)
@@ -268,45 +297,15 @@ class Dual:
             raise ModelError(OUT_OF_RANGE)
         return counts
 
-    def value(self, pull: Array, theta: Array) -> tuple[float, Array]:
-        """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64]."""
-        log_total, counts = self.calibrate(theta)
-        return self.total * log_total + descent.regularised(theta, self.measured, pull, counts), counts
-
-    def step(
-        self,
-        weight: float,
-        theta: Array,
-        tolerance: float,
-        iterations: int,
-        progress: Callable[[int, float], None] | None,
-    ) -> tuple[Array, Array]:
-        """Take a proximal step: minimise F, and let the factors take up what was found.
-
-        Args:
-            weight: of the relative entropy.
-            theta: where to start.
-            tolerance: end when the gradient, per cell in units of its sigma, is this small (root mean square).
-            iterations: most iterations.
-            progress: told iteration and gradient.
-
-        Returns:
-            The parameters found, where the next step may start; and the expected counts of the measured cells.
-
-        Raises:
-            ModelError: the model is beyond double precision.
-        """
-        pull = weight * self.sigma**2
-        # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
-        scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
-        found = minimise(functools.partial(self.value, pull), theta, scale, self.sigma, tolerance, iterations, progress)
-        self.calibrate(found)
-        kernels.absorb(self.factors.logs, found, self._factors, self._terms, self._maps)
+    def absorb(self, theta: Array) -> Array:
+        """See :class:`StepDual`."""
+        self.calibrate(theta)
+        kernels.absorb(self.factors.logs, theta, self._factors, self._terms, self._maps)
         self.factors.rebalance()
-        return found, self.calibrate_at_factors()
+        return self.calibrate_at_factors()
 
 
-def minimise(
+def _minimise(
     evaluate: Callable[[Array], tuple[float, Array]],
     theta: Array,
     scale: Array,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from .measurement import BinMap
 from .propagation import axis_map
 from .value_classes import ValueClasses
 
-__all__ = ["expected_marginals", "expected_records", "marginal_of_rows", "propose", "sample"]
+__all__ = ["expected_marginals", "expected_records", "lookups", "marginals_of_rows", "propose", "sample"]
 
 Codes = npt.NDArray[np.uint16]
 Array = npt.NDArray[np.float64]
@@ -101,26 +100,36 @@ def sample(
     return codes
 
 
-def marginal_of_rows(model: MarkovRandomField, attributes: Sequence[int]) -> Array:
-    """Expected counts of a marginal as the model's weighed rows have it: of one that no clique holds, where the model has factors
-    beyond its tree, nearer than :meth:`~.markov_random_field.MarkovRandomField.marginal`.
+def marginals_of_rows(
+    model: MarkovRandomField, wanted: Sequence[Sequence[int]], bins: Sequence[Sequence[BinMap | None]] | None = None
+) -> list[Array]:
+    """Expected counts of marginals as the model's weighed rows have them: of those that no clique holds, where the model has
+    factors beyond its tree, nearer than :meth:`~.markov_random_field.MarkovRandomField.marginals`.
 
     Args:
         model: the fitted model.
-        attributes: distinct attribute indices, in the order of the result's axes.
+        wanted, bins: as there.
 
     Returns:
-        Counts [one axis per attribute, float64], summing to the model's total; a function of the arguments alone.
+        Counts [one axis per attribute, float64], each summing to the model's total; a function of the arguments alone.
     """
-    shape = [model.sizes[a] for a in attributes]
     codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
-    return _counted([codes[a] for a in attributes], shape, _weights(model, codes)) * model.total
+    weights = _weights(model, codes)
+    out = []
+    for i, own in enumerate(wanted):
+        maps = [None] * len(own) if bins is None else bins[i]
+        shape = [model.sizes[a] if m is None else int(m.max()) + 1 for a, m in zip(own, maps, strict=True)]
+        rows = [(codes[a] if m is None else m[codes[a]]).astype(np.int64) for a, m in zip(own, maps, strict=True)]
+        cells = np.ravel_multi_index(rows, shape)
+        counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(np.float64)
+        out.append(counts.reshape(shape) * model.total)
+    return out
 
 
 def expected_marginals(
     model: MarkovRandomField, wanted: Sequence[Sequence[int]], bins: Sequence[Sequence[BinMap | None]] | None = None
 ) -> list[Array]:
-    """Expected counts of many marginals: by the tree, or as :func:`marginal_of_rows` has those that no clique holds, where the
+    """Expected counts of many marginals: by the tree, or as :func:`marginals_of_rows` has those that no clique holds, where the
     model has factors beyond its tree.
 
     Args, returns and raises: as for :meth:`~.markov_random_field.MarkovRandomField.marginals`.
@@ -128,20 +137,10 @@ def expected_marginals(
     found = model.marginals(wanted, bins)
     outside = [i for i, own in enumerate(wanted) if model.tree.covering(tuple(own)) < 0] if model.beyond else []
     if outside:
-        codes = propose(model, MARGINAL_ROWS, np.random.default_rng(0))
-        weights = _weights(model, codes)
-        for i in outside:
-            maps = [None] * len(wanted[i]) if bins is None else bins[i]
-            rows = [codes[a] if own is None else own[codes[a]] for a, own in zip(wanted[i], maps, strict=True)]
-            found[i] = _counted(rows, found[i].shape, weights) * model.total
+        by_rows = marginals_of_rows(model, [wanted[i] for i in outside], None if bins is None else [bins[i] for i in outside])
+        for i, table in zip(outside, by_rows, strict=True):
+            found[i] = table
     return found
-
-
-def _counted(rows: Sequence[npt.NDArray[Any]], shape: Sequence[int], weights: Array) -> Array:
-    """The weights of rows, added up by cell [shape=shape]."""
-    cells = np.ravel_multi_index([row.astype(np.int64) for row in rows], shape)
-    counts: Array = np.bincount(cells, weights=weights, minlength=math.prod(shape)).astype(np.float64)
-    return counts.reshape(shape)
 
 
 def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike]) -> float:
@@ -153,7 +152,7 @@ def expected_records(model: MarkovRandomField, given: Mapping[int, npt.ArrayLike
 
     Returns:
         Records, a function of the arguments alone; as exact as :meth:`~.markov_random_field.MarkovRandomField.restricted` has it
-        where the model has no factors beyond its tree, and otherwise as :func:`marginal_of_rows` has it.
+        where the model has no factors beyond its tree, and otherwise as :func:`marginals_of_rows` has it.
 
     Raises:
         ModelError: an unknown attribute or code.
@@ -171,7 +170,7 @@ def _logs(model: MarkovRandomField, codes: Codes) -> Array:
     """Logs of what the factors beyond the tree say of its rows [shape=(n,), float64]."""
     logs = np.zeros(codes.shape[1])
     if model.beyond:
-        tables, terms = _lookups(model.sizes, [f.attributes for f in model.beyond])
+        tables, terms = _of_values(model.sizes, (f.attributes for f in model.beyond))
         cell_logs = np.concatenate([f.logs.ravel() for f in model.beyond])
         kernels.add_logs(codes, tables, terms, cell_logs, 0, logs.size, logs)
     return logs
@@ -200,7 +199,7 @@ def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], 
     """Half of some rows, whose counts are close to half of theirs."""
     second = rng.integers(2, size=pool.shape[1] // 2, dtype=np.uint8)
     if evened:
-        tables, terms = _lookups(sizes, evened)
+        tables, terms = _of_values(sizes, evened)
         gaps, half = (np.zeros(sum(math.prod(sizes[a] for a in own) for own in evened)) for _ in range(2))
         signs = np.stack([0.5 - second, second - 0.5], axis=1).ravel()
         kernels.weighed_counts(pool, tables, terms, signs, 0, len(tables), gaps)
@@ -227,16 +226,25 @@ def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> lis
     return out
 
 
-def _lookups(sizes: Sequence[int], wanted: Sequence[tuple[int, ...]]) -> tuple[Integers, Integers]:
-    """Tables and terms of marginals, as the kernels want them."""
+def lookups(wanted: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Integers, Integers]:
+    """Tables and terms of marginals, as the kernels want them (:func:`vertimrf.kernels.rows.add_logs`).
+
+    Args:
+        wanted: of each marginal the columns of its attributes, and its cells along each.
+    """
     tables: list[tuple[int, int, int]] = []
     terms: list[tuple[int, int]] = []
     offset = 0
-    for own in wanted:
-        tables.append((len(terms), len(terms) + len(own), offset))
-        terms += [(a, math.prod(sizes[b] for b in own[i + 1 :])) for i, a in enumerate(own)]
-        offset += math.prod(sizes[a] for a in own)
+    for columns, shape in wanted:
+        tables.append((len(terms), len(terms) + len(columns), offset))
+        terms += [(column, math.prod(shape[i + 1 :])) for i, column in enumerate(columns)]
+        offset += math.prod(shape)
     return np.array(tables, np.int64).reshape(-1, 3), np.array(terms, np.int64).reshape(-1, 2)
+
+
+def _of_values(sizes: Sequence[int], wanted: Iterable[tuple[int, ...]]) -> tuple[Integers, Integers]:
+    """Tables and terms of marginals of values, whose columns are attributes."""
+    return lookups((own, [sizes[a] for a in own]) for own in wanted)
 
 
 def _check(rows: int) -> None:

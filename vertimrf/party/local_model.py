@@ -135,17 +135,15 @@ def choose_marginals(
         for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
             inside[own] = weight * wanted.relevance(own) * math.prod(sizes[a] for a in own) ** (2 / 3)
     spent = sum(inside.values())
-    apart = {
-        pair: wanted.relevance(pair) * math.prod(sizes[a] for a in pair) ** (2 / 3)
-        for pair, score in (scores or {}).items()
-        if tree.covering(pair) < 0
-        and score > SCORE_ERRORS * plan.score_sigma / SCORE_GRID
-        and math.prod(sizes[a] for a in pair) <= plan.largest_clique
-    }
-    apart = {
-        pair: weight for pair, weight in apart.items()
-        if scores and scores[pair] > SCORE_PART * _distance_by_noise(tree, pair, plan, weight / (spent + weight))
-    }  # fmt: skip
+    above_noise = SCORE_ERRORS * plan.score_sigma / SCORE_GRID
+    apart: dict[tuple[int, ...], float] = {}
+    for pair, score in (scores or {}).items():
+        cells_of_pair = math.prod(sizes[a] for a in pair)
+        if tree.covering(pair) >= 0 or cells_of_pair > plan.largest_clique or score <= above_noise:
+            continue
+        weight = wanted.relevance(pair) * cells_of_pair ** (2 / 3)
+        if score > SCORE_PART * _distance_by_noise(cells_of_pair, plan, weight / (spent + weight)):
+            apart[pair] = weight
     # A unit each at least.
     chosen = list(inside)[: plan.units]
     weights = np.array([inside[own] for own in chosen])
@@ -159,9 +157,8 @@ def choose_marginals(
     return [(own, int(u)) for own, u in zip(kept, units, strict=True)]
 
 
-def _distance_by_noise(tree: JunctionTree, pair: tuple[int, int], plan: LocalPlan, share: float) -> float:
-    """Half the expected L1 norm of the noise in a pair that gets a share of the units, in records."""
-    cells = math.prod(tree.sizes[a] for a in pair)
+def _distance_by_noise(cells: int, plan: LocalPlan, share: float) -> float:
+    """Half the expected L1 norm of the noise in a marginal that gets a share of the units, in records."""
     return cells * plan.unit_sigma / math.sqrt(plan.units * share) / math.sqrt(2 * math.pi)
 
 

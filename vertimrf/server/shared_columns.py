@@ -103,10 +103,10 @@ def local_tree(
     sizes = sizes_in_classes(plan.schema.sizes, classes)
     if not plan.schema.shared:
         ruled_out = [f.attributes for f in zeros]
-        held = list(ruled_out)
+        held, least = list(ruled_out), _joined(sizes, ruled_out).largest
         for party, limits in enumerate(plan.local):
             own = [m.attributes for m in local if plan.schema.party_of(m.attributes[0]) == party]
-            limit = max(limits.largest_clique, _joined(sizes, ruled_out).largest)
+            limit = max(limits.largest_clique, least)
             held += own[: bisect.bisect_right(range(1, len(own) + 1), limit, key=lambda n: _joined(sizes, own[:n]).largest)]
         return _joined(sizes, held)
     budget = budget_holding(sizes, plan.tau, zeros)

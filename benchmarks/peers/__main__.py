@@ -22,7 +22,10 @@ from .measure import DONE, found, kept, measure, rows_file
 from .peer import Peer
 from .report import MARK, cell, markdown
 
-NAMES = ("centralized", "two_parties", "mbi_aim", "opendp_aim", "smartnoise_aim", "mbi_mst", "opendp_mst", "smartnoise_mst")
+NAMES = (
+    "centralized", "two_parties", "mbi_aim_ours", "mbi_aim", "opendp_aim", "smartnoise_aim", "mbi_mst", "opendp_mst",
+    "smartnoise_mst",
+)  # fmt: skip
 # Packages that people ask for and that have no script, because there is nothing to install.
 ASKED_FOR = ("dpsynth", "margnet", "private-pgm")
 

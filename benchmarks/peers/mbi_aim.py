@@ -6,7 +6,7 @@ import sys
 from .on_mbi import MBI, release
 from .peer import Peer, main
 
-PEER = Peer("mbi_aim", "AIM (mbi 2)", MBI, functools.partial(release, "AIM"))
+PEER = Peer("mbi_aim", "AIM (mbi 2)", MBI, functools.partial(release, "AIM", "mbi"))
 
 if __name__ == "__main__":
     sys.exit(main(PEER))

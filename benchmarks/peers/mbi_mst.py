@@ -6,7 +6,7 @@ import sys
 from .on_mbi import MBI, release
 from .peer import Peer, main
 
-PEER = Peer("mbi_mst", "MST (mbi 2)", MBI, functools.partial(release, "MST"))
+PEER = Peer("mbi_mst", "MST (mbi 2)", MBI, functools.partial(release, "MST", "mbi"))
 
 if __name__ == "__main__":
     sys.exit(main(PEER))

@@ -1,8 +1,10 @@
-"""Mechanisms written out in ``benchmarks/front_ends.py``, on mbi 2 and its own estimator: the package has none itself."""
+"""Mechanisms written out in ``benchmarks/front_ends.py``, on mbi 2: the package has none itself."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ..datasets import Codes, Dataset
 from .environment import Environment
@@ -23,10 +25,22 @@ MBI = Environment(
 )  # fmt: skip
 
 
-def release(name: str, table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
-    """Rows of MST, or of AIM with all three-way marginals for a workload. Noise is seeded."""
+def release(name: str, estimator: str, table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
+    """Rows of MST, or of AIM with all three-way marginals for a workload. All that is drawn is seeded.
+
+    Args:
+        name: MST, AIM or annealed AIM.
+        estimator: whose fits, mbi or ours; rows are by the same.
+        table: the data.
+        epsilon, delta: privacy target.
+        seed: of noise, selections and rows.
+    """
     from .. import front_ends
 
-    mechanism: type[Mechanism] = {"MST": front_ends.MST, "AIM": front_ends.AIM}[name]
+    mechanisms: dict[str, type[Mechanism]] = {
+        "MST": front_ends.MST, "AIM": front_ends.AIM, "annealed AIM": front_ends.AnnealedAIM,
+    }  # fmt: skip
     mbi = front_ends.Mbi()
-    return mechanism(table, mbi, mbi.estimators()["mbi"], None, rho_of(epsilon, delta), seed).run().codes
+    # Both estimators' models draw rows from NumPy's global state.
+    np.random.seed(seed)  # noqa: NPY002
+    return mechanisms[name](table, mbi, mbi.estimators()[estimator], None, rho_of(epsilon, delta), seed).run().codes

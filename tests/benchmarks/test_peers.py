@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import itertools
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from benchmarks.peers.peer import Peer, main, read_rows, write_rows
 from benchmarks.peers.report import MARK, markdown
 from benchmarks.peers.zcdp import delta_of, rho_of
 from benchmarks.reproduce import quoted
+from vertimrf.distances import tvd
 
 TABLE = generated(400)
 
@@ -190,6 +193,59 @@ def test_every_peer_is_pinned_and_can_be_called_by_its_name(name, tmp_path):
     assert importlib.import_module(f"benchmarks.peers.{name}").PEER is peer
     if peer.environment is not None:
         assert all("==" in pin for pin in peer.environment.requirements)
+
+
+@pytest.fixture
+def jax_as_it_was() -> Iterator[None]:
+    """The mechanisms on mbi set JAX's options for their process."""
+    jax = pytest.importorskip("jax")
+    names = ("jax_enable_x64", "jax_enable_compilation_cache")
+    before = {name: getattr(jax.config, name) for name in names}
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.usefixtures("jax_as_it_was")
+def test_annealed_aim_spends_its_budget_and_finds_what_hangs_together():
+    """Selections and measurements come to rho; the noise is halved on the way; rows are far closer than columns by themselves."""
+    mbi = pytest.importorskip("mbi")
+    if not hasattr(mbi.estimation, "MirrorDescent"):
+        pytest.skip("mbi is not version 2")
+    from benchmarks import front_ends
+
+    chosen: list[float] = []
+
+    class Told(front_ends.AnnealedAIM):
+        def choose(self, candidates, scores, epsilon, sensitivity):
+            chosen.append(epsilon)
+            return super().choose(candidates, scores, epsilon, sensitivity)
+
+    table, rho = generated(), 0.05
+    peer = front_ends.Mbi()
+    run = Told(table, peer, peer.estimators()["ours"], None, rho).run()
+    sigmas = [m.stddev for m in run.measurements]
+    singles, rounds = sigmas[: len(table.names)], sigmas[len(table.names) :]
+    assert sum(1 / (2 * s**2) for s in sigmas) + sum(e**2 / 8 for e in chosen) == pytest.approx(rho)
+    assert len(rounds) == len(chosen) == len(run.selected)
+    assert set(singles) == {rounds[0]}
+    assert {round(after / before, 9) for before, after in itertools.pairwise(rounds[:-1])} == {0.5, 1.0}
+    # A tenth of the budget of every round selects.
+    assert [e**2 / 8 for e in chosen] == pytest.approx([1 / (2 * s**2) / 9 for s in rounds])
+    apart = np.stack([np.random.default_rng(i).permutation(own) for i, own in enumerate(table.codes)])
+    assert tvd(table.codes, run.codes, table.sizes, (3,))[3] < 0.25 * tvd(table.codes, apart, table.sizes, (3,))[3]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.usefixtures("jax_as_it_was")
+def test_a_peer_on_mbi_gives_the_same_rows_for_the_same_seed():
+    pytest.importorskip("mbi")
+    (peer,) = driver.peers(["mbi_aim_ours"])
+    rows = [peer.synthesize(TABLE, 5.0, 1 / 400, seed) for seed in (1, 1, 2)]
+    assert rows[0].shape == TABLE.codes.shape
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert not np.array_equal(rows[0], rows[2])
 
 
 def test_zcdp_converts_as_published():

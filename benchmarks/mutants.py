@@ -31,6 +31,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -875,10 +876,16 @@ class Field:
 
     def __init__(self, folder: Path, jobs: int, seconds: float) -> None:
         self._seconds = seconds
-        # One thread each: on a busy machine, threads that wait for one another take many times as long. Read as Numba loads.
-        os.environ["NUMBA_NUM_THREADS"] = "1"
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(LIBRARIES)
+        # One thread each: on a busy machine, threads that wait for one another take many times as long. Numba reads it as it
+        # loads; in this process it may have its threads already.
+        before = os.environ.get("NUMBA_NUM_THREADS")
+        os.environ["NUMBA_NUM_THREADS"] = "1"
+        forkserver.ensure_running()
+        del os.environ["NUMBA_NUM_THREADS"]
+        if before is not None:
+            os.environ["NUMBA_NUM_THREADS"] = before
         self._free: SimpleQueue[Path] = SimpleQueue()
         self._jobs = jobs
         for i in range(jobs):

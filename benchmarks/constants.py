@@ -95,7 +95,7 @@ class Constant:
 
 SKETCHES = "Shares.sketches"
 CONSTANTS = (
-    Constant("LEAST_IMPROVEMENT", "vertimrf.model.fit", (0.013, 0.03)),
+    Constant("NOISE_DIRECTIONS", "vertimrf.model.fit", (0.4, 1.0)),
     Constant("TRIPLE_WEIGHT", "vertimrf.party.local_model", (0.1, 0.6)),
     Constant("SCORE_PART", "vertimrf.party.local_model", (0.1, 1.0)),
     Constant("ONE_WAY_SHARE", "vertimrf.plan.planner", (0.04, 0.15)),

@@ -221,6 +221,28 @@ def test_steps_end_where_they_gain_little() -> None:
     assert fit((3, 4), measurements, 1e4, min_improvement=0.1).loss == pytest.approx(losses[last], rel=1e-6)
 
 
+def test_marginals_that_are_mostly_noise_are_followed_less() -> None:
+    """Of 28 pairs one holds something: beside three steps that treat all alike, it comes closer and the others' noise does not."""
+    size, total, sigma, attributes = 4, 1e4, 60.0, 8
+    pairs = list(itertools.combinations(range(attributes), 2))
+    true = np.full((size, size), 0.5 / size**2) + 0.5 * np.eye(size) / size
+    taken: dict[str, list[tuple[float, float]]] = {"told": [], "alike": []}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        measurements = [measurement((a,), np.full(size, total / size), 5.0) for a in range(attributes)]
+        for pair in pairs:
+            exact = total * true if pair == (0, 1) else np.full((size, size), total / size**2)
+            measurements.append(measurement(pair, exact + rng.normal(0, sigma, (size, size)), sigma))
+        for name, options in (("told", {}), ("alike", {"min_improvement": 0.0, "steps": 3})):
+            model = fit((size,) * attributes, measurements, total, **options)
+            noise = [np.abs(model.marginal(pair) - total / size**2).mean() for pair in pairs if pair != (0, 1)]
+            taken[name].append((float(np.mean(noise)), float(np.abs(model.marginal((0, 1)) - total * true).mean())))
+    told, alike = (np.mean(taken[name], axis=0) for name in ("told", "alike"))
+    # In records: 18 and 42 beside 21 and 160, with standard errors of 0.6 and 2.
+    assert told[0] < 0.95 * alike[0]
+    assert told[1] < 0.5 * alike[1]
+
+
 def test_steps_go_on_where_few_of_many_cells_hold_anything() -> None:
     """The mean residual then falls by little, but not by following the noise: the error of the pair falls as well."""
     rng = np.random.default_rng(12)
@@ -316,7 +338,8 @@ def test_warm_start_takes_over_what_is_measured_again() -> None:
     assert seen[0][2] < cold[0][2]
     grown = fit(sizes, new, 1500.0, warm=first)
     fresh = fit(sizes, new, 1500.0)
-    assert grown.loss <= fresh.loss * 1.01
+    # What the start says of the first pair already is held to, for the rest of it is noise.
+    assert grown.loss <= fresh.loss * 1.05
     other = Measurement((0, 1), (np.array([0, 0, 1, 1]), None), np.full((2, 5), 150.0), 5.0)
     assert fit(sizes, [other], 1500.0, warm=first).loss < 1.0
 
@@ -423,7 +446,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert (again.total, again.loss) == (model.total, model.loss)
     # A fitted model has its tables from the fit, a loaded one works them out again: the same but for the last digits.
     np.testing.assert_allclose(again.marginal((0, 2)), model.marginal((0, 2)), rtol=1e-12)
-    assert fit((5, 3, 2), measurements, 130.0, warm=again).loss <= model.loss
+    assert fit((5, 3, 2), measurements, 130.0, warm=again).loss <= model.loss * (1 + 1e-4)
 
 
 def test_summary() -> None:

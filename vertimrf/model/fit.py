@@ -18,14 +18,13 @@ from .value_classes import ValueClasses, in_classes, sizes_in_classes, spread_wi
 
 __all__ = ["fit", "summarize"]
 
-# Steps end where they lower the mean squared residual by less than this, and by less than following the noise would. The first
-# alone was within 4 % of the least error of three-way marginals over all numbers of steps on NLTCS, Adult and BR2000 (epsilon 0.2
-# to 3.2), whatever was measured; but where few of many cells hold anything, it ends steps that still find them: a generated
-# payroll of long domains at one party lost 16 % by that, Fire 4 %.
-LEAST_IMPROVEMENT = 0.02
-# Cells share attributes, so that noise moves a step in fewer directions than there are cells: from 0.1 (NLTCS) to 0.55 of them
-# (Adult).
-NOISE_DIRECTIONS = 0.5
+# Of a marginal that says no more than the start of the steps, these take this part of what they would take of others.
+LEAST_TOLD = 0.02
+# Noise moves a step in fewer directions than there are cells, as marginals share what they say of fewer attributes: in as many
+# as between the degrees of freedom that each shares with no other and all its cells, the geometric mean, and of those so many.
+NOISE_DIRECTIONS = 0.65
+# Steps end where they lower the mean squared residual by less than this, whatever the noise: there is nothing left to gain.
+LEAST_IMPROVEMENT = 0.001
 # A sum of counts this many standard deviations (and half the records) off is no noise.
 CONTRADICTION = 30.0
 
@@ -76,7 +75,9 @@ def fit(
         sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || the step before),
 
     starting at independent attributes, or at ``warm``. Few steps shrink what the noise could explain and leave the rest;
-    many converge to least squares, the loss falling as 1 / steps: they end where they gain little. Each step is solved by its
+    many converge to least squares, the loss falling as 1 / steps: they end where they gain little. Unless ``min_improvement``
+    is given, the relative entropy weighs the more for a marginal of several attributes, the less of its distance from the start
+    is more than noise (as the shrinkage of James and Stein, 1961, does for each marginal by itself). Each step is solved by its
     dual, which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
 
         F(theta) = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
@@ -98,8 +99,7 @@ def fit(
         proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all
             cells); the smaller it is, the farther a step goes.
         min_improvement: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than
-            this. None ends them where they mostly follow the noise: least squares would go on to, and the error of three-way
-            marginals is least within a step of where the squared error of the measured cells is (the paper's data and others).
+            this. None ends them where they mostly follow the noise, which least squares would go on to.
         steps: most proximal steps, 1 or more.
         tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square);
             at 0.1 the three-way marginals of NLTCS and BR2000 lose 11 and 3 % at epsilon 0.2 (three seeds), at 0.05 up to 4 %.
@@ -151,7 +151,12 @@ def fit(
     expected = dual.calibrate_at_factors()
     theta = np.zeros_like(dual.measured)
     if measurements:
-        weight = proximal_weight / dual.typical
+        weight = np.full_like(theta, proximal_weight / dual.typical)
+        freedom = np.ones_like(theta)
+        if min_improvement is None:
+            weight /= _told(measurements, expected)
+            own = [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements]
+            freedom = np.sqrt(_per_cell(measurements, own))
         misfit = math.inf
         unfollowed = np.ones_like(theta)
         for step in range(steps):
@@ -160,9 +165,10 @@ def fit(
             before, misfit = misfit, float(np.square((expected - dual.measured) / dual.sigma).mean())
             least = min_improvement
             if least is None:
-                # Of the noise left in a cell a step takes up this part, were the cell alone; the residual falls by twice that.
+                # Of the noise left in a cell a step takes up this part, were the cell alone. Once it goes by nothing else, the
+                # squared error of what was measured grows, where the squared residual falls by less than twice the part.
                 left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
-                least = min(LEAST_IMPROVEMENT, 2 * NOISE_DIRECTIONS * float((unfollowed - left).mean()))
+                least = max(LEAST_IMPROVEMENT, 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()))
                 unfollowed = left
             if before - misfit < least:
                 break
@@ -185,6 +191,26 @@ def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> Va
         return spread_within(classes, records, np.zeros(len(classes)), 1.0)
     counts = np.average([m.counts for m in alone], axis=0, weights=weights)
     return spread_within(classes, records, counts, sum(weights) ** -0.5)
+
+
+def _per_cell(measurements: Sequence[Measurement], values: Sequence[float]) -> Array:
+    """A value of every measurement, flat over their cells [float64]."""
+    return np.repeat(np.array(values, np.float64), [m.counts.size for m in measurements])
+
+
+def _told(measurements: Sequence[Measurement], expected: Array) -> Array:
+    """How much of what each marginal says beyond the model is more than noise, flat over their cells [float64].
+
+    Of the sum of its squared residuals, in units of sigma, noise makes as many as it has cells; it has the benefit of a standard
+    deviation of doubt. Marginals of one attribute are told whole: independent attributes have them.
+    """
+    parts = np.split(expected, np.cumsum([m.counts.size for m in measurements])[:-1])
+    told = []
+    for m, part in zip(measurements, parts, strict=True):
+        squares = float(np.square((m.counts - part.reshape(m.counts.shape)) / m.sigma).sum())
+        noise = max(m.counts.size - math.sqrt(2 * m.counts.size), 0.0)
+        told.append(1.0 if len(m.attributes) == 1 else max(1 - noise / max(squares, 1e-9), LEAST_TOLD))
+    return _per_cell(measurements, told)
 
 
 def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:

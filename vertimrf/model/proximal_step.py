@@ -205,7 +205,7 @@ class StepDual(abc.ABC):
 
     def step(
         self,
-        weight: float,
+        weight: float | Array,
         theta: Array,
         tolerance: float,
         iterations: int,
@@ -214,7 +214,7 @@ class StepDual(abc.ABC):
         """Take a proximal step: minimise F, and let the distribution take up what was found.
 
         Args:
-            weight: of the relative entropy.
+            weight: of the relative entropy; the same for all parameters, or one each [shape=(n,), float64].
             theta: where to start.
             tolerance: end when the gradient, per cell in units of its sigma, is this small (root mean square).
             iterations: most iterations.

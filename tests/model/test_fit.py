@@ -222,7 +222,7 @@ def test_steps_end_where_they_gain_little() -> None:
 
 
 def test_marginals_that_are_mostly_noise_are_followed_less() -> None:
-    """Of 28 pairs one holds something: beside three steps that treat all alike, it comes closer and the others' noise does not."""
+    """Of 28 pairs one holds something: beside three steps that treat all alike, it comes closer, and others' noise stays out."""
     size, total, sigma, attributes = 4, 1e4, 60.0, 8
     pairs = list(itertools.combinations(range(attributes), 2))
     true = np.full((size, size), 0.5 / size**2) + 0.5 * np.eye(size) / size
@@ -338,7 +338,6 @@ def test_warm_start_takes_over_what_is_measured_again() -> None:
     assert seen[0][2] < cold[0][2]
     grown = fit(sizes, new, 1500.0, warm=first)
     fresh = fit(sizes, new, 1500.0)
-    # What the start says of the first pair already is held to, for the rest of it is noise.
     assert grown.loss <= fresh.loss * 1.05
     other = Measurement((0, 1), (np.array([0, 0, 1, 1]), None), np.full((2, 5), 150.0), 5.0)
     assert fit(sizes, [other], 1500.0, warm=first).loss < 1.0

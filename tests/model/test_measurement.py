@@ -19,6 +19,20 @@ def test_misfit_of_independence_is_near_zero_and_of_equality_large() -> None:
     assert Measurement((0, 1), nothing, np.diag([5000.0, 5000.0]), 1.0).misfit(np.full((2, 2), 2500.0)) > 4990
 
 
+def test_told_is_what_is_more_than_noise() -> None:
+    rng = np.random.default_rng(3)
+    table = np.full((6, 6), 100.0)
+    noisy = [Measurement((0, 1), (None, None), table + rng.normal(0, 20, (6, 6)), 20.0) for _ in range(400)]
+    # Of 36 cells: with a standard deviation of doubt, 1 - (36 - 8.49) / chi^2 has a mean of 0.20, give or take 0.16.
+    told = [m.told(table) for m in noisy]
+    assert abs(np.mean(told) - 0.20) < 0.05
+    # As much signal as noise: half of it is told, and the doubt.
+    signal = 20 * rng.choice([-1.0, 1.0], (6, 6))
+    assert 0.5 < np.mean([m.told(table + signal) for m in noisy]) < 0.7
+    assert Measurement((0,), (None,), np.array([1e6, 0.0]), 1.0).told(np.array([5e5, 5e5])) > 0.999
+    assert Measurement((0,), (None,), np.array([10.0]), 1.0).told(np.array([10.0])) == 0.0
+
+
 def test_binning_sums_values_axis_by_axis() -> None:
     table = np.arange(12.0).reshape(3, 4)
     measured = Measurement((2, 5), (np.array([1, 0, 1]), None), np.zeros((3, 4)), 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,10 +79,12 @@ def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
     assert edges >= {(i, i + 1) for i in range(7)}
     assert tree.largest <= 27
     assert [m for m in crossing if tree.covering(m.attributes) >= 0] == list(kept)
-    # A fit of many starts from the model on the way, of few from independent attributes.
+    # A fit of many starts from the model on the way, of few only where that stands far above noise.
     assert graph.start is not None
     monkeypatch.undo()
-    assert combine_graphs(plan_of(sizes, 4, tau=27), local, crossing, N).start is None
+    assert combine_graphs(plan_of(sizes, 4, tau=27), local, crossing, N).start is not None
+    noisy = [replace(m, sigma=30 * np.asarray(m.sigma)) for m in crossing]
+    assert combine_graphs(plan_of(sizes, 4, tau=27), local[:8], noisy, N).start is None
 
 
 def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):

@@ -18,13 +18,14 @@ from .value_classes import ValueClasses, in_classes, sizes_in_classes, spread_wi
 
 __all__ = ["fit", "summarize"]
 
-# Of a marginal that says no more than the start of the steps, these take this part of what they would take of others.
-LEAST_TOLD = 0.02
+# Of a marginal that says no more than independent attributes do, steps take this part of what they would take of others.
+LEAST_FOLLOWED = 0.02
 # Noise moves a step in fewer directions than there are cells, as marginals share what they say of fewer attributes: in as many
 # as between the degrees of freedom that each shares with no other and all its cells, the geometric mean, and of those so many.
 NOISE_DIRECTIONS = 0.65
-# Steps end where they lower the mean squared residual by less than this, whatever the noise: there is nothing left to gain.
-LEAST_IMPROVEMENT = 0.001
+# Steps end where they lower the mean squared residual by less than the first, whatever the noise: there is nothing left to gain.
+# From a model that has most of it, and some noise as well, they end at the second.
+LEAST_IMPROVEMENT, LEAST_ON_TOP = 0.001, 0.02
 # A sum of counts this many standard deviations (and half the records) off is no noise.
 CONTRADICTION = 30.0
 
@@ -75,10 +76,10 @@ def fit(
         sum of (total * p_cell - measured)^2 / (2 sigma^2) + weight * total * KL(p || the step before),
 
     starting at independent attributes, or at ``warm``. Few steps shrink what the noise could explain and leave the rest;
-    many converge to least squares, the loss falling as 1 / steps: they end where they gain little. Unless ``min_improvement``
-    is given, the relative entropy weighs the more for a marginal of several attributes, the less of its distance from the start
-    is more than noise (as the shrinkage of James and Stein, 1961, does for each marginal by itself). Each step is solved by its
-    dual, which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
+    many converge to least squares, the loss falling as 1 / steps: they end where they gain little. From independent attributes,
+    and unless ``min_improvement`` is given, the relative entropy weighs the more for a marginal, the less of its distance from
+    independence is more than noise (as the shrinkage of James and Stein, 1961, does for each by itself). Each step is solved by
+    its dual, which is smooth, strictly convex and unconstrained, with one parameter per measured cell:
 
         F(theta) = total * log Z(reference + theta) - <theta, measured> + weight / 2 * sum sigma^2 theta^2,
         gradient = expected counts - measured + weight * sigma^2 * theta,
@@ -99,7 +100,8 @@ def fit(
         proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all
             cells); the smaller it is, the farther a step goes.
         min_improvement: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than
-            this. None ends them where they mostly follow the noise, which least squares would go on to.
+            this. None ends them where they mostly follow the noise, which least squares would go on to, or, after a warm start,
+            where they gain little.
         steps: most proximal steps, 1 or more.
         tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square);
             at 0.1 the three-way marginals of NLTCS and BR2000 lose 11 and 3 % at epsilon 0.2 (three seeds), at 0.05 up to 4 %.
@@ -153,8 +155,10 @@ def fit(
     if measurements:
         weight = np.full_like(theta, proximal_weight / dual.typical)
         freedom = np.ones_like(theta)
+        if min_improvement is None and warm is not None:
+            min_improvement = LEAST_ON_TOP
         if min_improvement is None:
-            weight /= _told(measurements, expected)
+            weight /= _followed(measurements, expected)
             own = [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements]
             freedom = np.sqrt(_per_cell(measurements, own))
         misfit = math.inf
@@ -198,18 +202,16 @@ def _per_cell(measurements: Sequence[Measurement], values: Sequence[float]) -> A
     return np.repeat(np.array(values, np.float64), [m.counts.size for m in measurements])
 
 
-def _told(measurements: Sequence[Measurement], expected: Array) -> Array:
-    """How much of what each marginal says beyond the model is more than noise, flat over their cells [float64].
+def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
+    """The part of full steps in which each marginal is followed from independent attributes, flat over their cells [float64].
 
-    Of the sum of its squared residuals, in units of sigma, noise makes as many as it has cells; it has the benefit of a standard
-    deviation of doubt. Marginals of one attribute are told whole: independent attributes have them.
+    Those of one attribute are whole: independent attributes have them.
     """
     parts = np.split(expected, np.cumsum([m.counts.size for m in measurements])[:-1])
-    told = []
-    for m, part in zip(measurements, parts, strict=True):
-        squares = float(np.square((m.counts - part.reshape(m.counts.shape)) / m.sigma).sum())
-        noise = max(m.counts.size - math.sqrt(2 * m.counts.size), 0.0)
-        told.append(1.0 if len(m.attributes) == 1 else max(1 - noise / max(squares, 1e-9), LEAST_TOLD))
+    told = [
+        1.0 if len(m.attributes) == 1 else max(m.told(part.reshape(m.counts.shape)), LEAST_FOLLOWED)
+        for m, part in zip(measurements, parts, strict=True)
+    ]
     return _per_cell(measurements, told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -80,6 +81,16 @@ class Measurement:
         """
         noise = np.broadcast_to(np.asarray(self.sigma), self.counts.shape)
         return float(0.5 * (np.abs(self.counts - expected).sum() - np.sqrt(2 / np.pi) * noise.sum()))
+
+    def told(self, expected: Array) -> float:
+        """How much of the squared distance from a model is more than noise, with a standard deviation of doubt: 0 to 1.
+
+        Args:
+            expected: what the model says the cells should count [as ``counts``].
+        """
+        squares = float(np.square((self.counts - expected) / self.sigma).sum())
+        noise = max(self.counts.size - math.sqrt(2 * self.counts.size), 0.0)
+        return max(1 - noise / squares, 0.0) if squares > 0 else 0.0
 
 
 def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import threading
@@ -89,7 +90,7 @@ def sample(
             pool = _pool(model, (end - begin) << halvings, own)
             for halving in range(1, halvings + 1):
                 last = halving == halvings
-                pool = _half(pool, model.sizes, evened if last else few, PASSES if last else 1, own)
+                pool = _half(pool, model.sizes, evened if last else few, PASSES if last else 1, own, alone=batches == 1)
             codes[:, begin:end] = pool[:, own.permutation(end - begin)]
             with lock:
                 done[0] += end - begin
@@ -195,17 +196,26 @@ def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Code
     return np.ascontiguousarray(codes[:, places])
 
 
-def _half(pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], passes: int, rng: np.random.Generator) -> Codes:
-    """Half of some rows, whose counts are close to half of theirs."""
+def _half(
+    pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], passes: int, rng: np.random.Generator, alone: bool
+) -> Codes:
+    """Half of some rows, whose counts are close to half of theirs; on several threads where no other batch has them."""
     second = rng.integers(2, size=pool.shape[1] // 2, dtype=np.uint8)
     if evened:
         tables, terms = _of_values(sizes, evened)
         gaps, half = (np.zeros(sum(math.prod(sizes[a] for a in own) for own in evened)) for _ in range(2))
         signs = np.stack([0.5 - second, second - 0.5], axis=1).ravel()
-        kernels.weighed_counts(pool, tables, terms, signs, 0, len(tables), gaps)
-        kernels.weighed_counts(pool, tables, terms, np.full(signs.size, 0.5), 0, len(tables), half)
+        for weights, counts in ((signs, gaps), (np.full(signs.size, 0.5), half)):
+            count = functools.partial(_count, pool, tables, terms, weights, counts)
+            in_slices(len(tables), 1 if alone else len(tables), count)
         kernels.even_out(np.ascontiguousarray(pool.T), tables, terms, second, gaps, 1 / (half + 1), np.int64(passes))
     return np.ascontiguousarray(pool[:, 2 * np.arange(second.size) + second])
+
+
+def _count(
+    pool: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array, begin: int, end: int
+) -> None:
+    kernels.weighed_counts(pool, tables, terms, weights, begin, end, counts)
 
 
 def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> list[tuple[int, ...]]:

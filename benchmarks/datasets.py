@@ -54,8 +54,8 @@ def files(name: str, folder: Path = FOLDER) -> tuple[Path, Path]:
 
 
 def present(name: str, folder: Path = FOLDER) -> bool:
-    """Whether a folder has a data set."""
-    return all(path.is_file() for path in files(name, folder))
+    """Whether a folder has a data set, or it needs none: see :func:`load`."""
+    return name in GENERATED or name == "flights" or all(path.is_file() for path in files(name, folder))
 
 
 @functools.lru_cache(maxsize=4)

@@ -157,7 +157,7 @@ def decompose(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", metavar="DATA", nargs="+", help=f"{', '.join((*datasets.NAMES, *datasets.GENERATED))}")
+    parser.add_argument("data", metavar="DATA", nargs="+", help=f"{', '.join((*datasets.NAMES, *datasets.GENERATED, 'flights'))}")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.2, 0.8, 3.2])
     parser.add_argument("--parties", type=int, help="as many, of about as many attributes each; default the paper's two")
     parser.add_argument("--marginals", type=int, default=300)
@@ -167,7 +167,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for name in options.data:
-        if name not in datasets.GENERATED and not datasets.present(name, options.folder):
+        if not datasets.present(name, options.folder):
             print(f"{options.folder} has no {name}.csv.gz; give the folder of the data sets with --folder.", file=sys.stderr)
             sys.exit(2)
         data = datasets.load(name, options.folder)

@@ -215,7 +215,7 @@ def main() -> None:
         if not (name and equals and path):
             parser.error(f"--rows takes NAME=FILE, not {text!r}.")
         given.setdefault(name, []).append(Path(path))
-    if not (datasets.present(options.name, options.data) or options.name in datasets.GENERATED):
+    if not datasets.present(options.name, options.data):
         parser.error(f"{options.data} has no {options.name}.csv.gz; give the folder of the data sets with --data.")
     data = datasets.load(options.name, options.data)
     if options.label not in data.names:

@@ -51,7 +51,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, help="write the tables between this file's markers")
     options = parser.parse_args(words)
     for name in options.names:
-        if name not in datasets.GENERATED and not datasets.present(name, options.data):
+        if not datasets.present(name, options.data):
             parser.error(f"{options.data} has no {name}.csv.gz; give the folder of the tables with --data.")
     if not all(math.isfinite(epsilon) and epsilon > 0 for epsilon in options.epsilon):
         parser.error("every epsilon must be a positive number.")

@@ -113,7 +113,7 @@ def main(peer: Peer, words: Sequence[str] | None = None) -> int:
         parser.error("epsilon must be positive, and delta between 0 and 1.")
     if not options.out.parent.is_dir():
         parser.error(f"there is no folder {options.out.parent} for the rows.")
-    if options.name not in datasets.GENERATED and not datasets.present(options.name, options.data):
+    if not datasets.present(options.name, options.data):
         parser.error(f"{options.data} has no {options.name}.csv.gz; give the folder of the tables with --data.")
     if peer.environment is not None and not peer.environment.active(options.environments):
         try:

@@ -207,10 +207,11 @@ def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> Non
     joint = truth(3)
     measurements = measured(joint, OUTSIDE, 5, sigma=2.0)
     codes = propose(of_chain(measured(joint, CHAIN, 6)), 1000, np.random.default_rng(0))
-    dual = RowDual(codes, measurements, TOTAL)
+    dual = RowDual(codes, measurements, TOTAL, codes)
     counts = np.concatenate([m.counts.ravel() for m in measurements])
+    assert dual.held.mean() > 0.5
     # A row stands for twenty records: a cell of c of them has the variance 20 c, at most.
-    np.testing.assert_allclose(dual.sigma, np.sqrt(4 + 20 * np.maximum(counts, 1)))
+    np.testing.assert_allclose(dual.sigma[dual.held], np.sqrt(4 + 20 * np.maximum(counts, 1))[dual.held])
     before = dual.calibrate(np.zeros_like(counts))[1]
     assert dual.effective == pytest.approx(1)
     theta, after = dual.step(0.01, np.zeros_like(counts), 0.1, 300, None)
@@ -220,3 +221,19 @@ def test_the_rows_own_error_counts_as_noise_and_steps_can_be_taken_back() -> Non
     assert dual.effective == pytest.approx(1)
     np.testing.assert_allclose(dual.calibrate(np.zeros_like(counts))[1], before)
     np.testing.assert_allclose(dual.theta, 0, atol=1e-12)
+
+
+def test_weights_are_tried_out_on_fresh_rows() -> None:
+    # None of the rows has a value that the measurement gives many records; of the fresh ones one in a hundred has.
+    codes = np.stack([np.repeat([0, 1], 500), np.tile([0, 1], 500)]).astype(np.uint16)
+    fresh = np.where(np.arange(1000) % 100 == 0, 2, codes).astype(np.uint16)
+    counts = np.zeros((3, 3))
+    counts[2, 2], counts[:2, :2] = 500.0, 250.0
+    dual = RowDual(codes, [Measurement((0, 1), (None, None), counts, 5.0)], 1000.0, fresh)
+    assert dual.held.reshape(3, 3)[2].sum() == 0
+    theta, _ = dual.step(0.01, np.zeros(9), 0.1, 300, None)
+    # Nothing pulls at what no row has, so that weights are as good on fresh rows.
+    assert abs(theta[8]) < 1e-3
+    assert dual.effective > 0.9
+    dual.theta[8] = 20.0
+    assert dual.effective < 0.1

@@ -338,7 +338,7 @@ def test_warm_start_takes_over_what_is_measured_again() -> None:
     assert seen[0][2] < cold[0][2]
     grown = fit(sizes, new, 1500.0, warm=first)
     fresh = fit(sizes, new, 1500.0)
-    assert grown.loss <= fresh.loss * 1.05
+    assert grown.loss <= fresh.loss * 1.01
     other = Measurement((0, 1), (np.array([0, 0, 1, 1]), None), np.full((2, 5), 150.0), 5.0)
     assert fit(sizes, [other], 1500.0, warm=first).loss < 1.0
 
@@ -445,7 +445,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert (again.total, again.loss) == (model.total, model.loss)
     # A fitted model has its tables from the fit, a loaded one works them out again: the same but for the last digits.
     np.testing.assert_allclose(again.marginal((0, 2)), model.marginal((0, 2)), rtol=1e-12)
-    assert fit((5, 3, 2), measurements, 130.0, warm=again).loss <= model.loss * (1 + 1e-4)
+    assert fit((5, 3, 2), measurements, 130.0, warm=again).loss <= model.loss
 
 
 def test_summary() -> None:

@@ -115,6 +115,8 @@ def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
     monkeypatch.setattr(global_graph, "LEAST_LEFT", np.inf)
     graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
     assert graph.tree.largest <= 64
+    assert graph.start is not None
+    assert graph.start.tree == graph.tree
     # Direct neighbours stand first and entered first.
     assert all(graph.tree.covering((i, i + 1)) >= 0 for i in range(8))
 

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from ..kernels import rows as kernels
 from ..kernels.jit import in_slices
 from .markov_random_field import Factor, MarkovRandomField
-from .measurement import UNMEASURED, BinMap, Measurement, best_measured
+from .measurement import UNMEASURED, BinMap, Measurement, best_measured, by_measurement
 from .proximal_step import StepDual
-from .sample import lookups, propose
+from .sample import add_counts, lookups, propose
 
 __all__ = ["fit_beyond"]
 
@@ -91,13 +91,12 @@ class RowDual(StepDual):
         mass = float(weights.sum())
         weights *= self.total / mass
         counts = np.zeros_like(theta)
-        in_slices(len(self._tables), 1, lambda begin, end: kernels.weighed_counts(*arguments, weights, begin, end, counts))
+        add_counts(*arguments, weights, counts)
         return highest + math.log(mass / logs.size), counts
 
     def absorb(self, theta: Array) -> Array:
         """See :class:`StepDual`."""
-        kernels.add_logs(self._columns, self._tables, self._terms, theta, 0, self._logs.size, self._logs)
-        self.theta += theta
+        self._add(theta)
         return self.calibrate(np.zeros_like(theta))[1]
 
     @property
@@ -111,8 +110,11 @@ class RowDual(StepDual):
 
     def undo(self, theta: Array) -> None:
         """Take the last step back, which found these parameters."""
-        kernels.add_logs(self._columns, self._tables, self._terms, -theta, 0, self._logs.size, self._logs)
-        self.theta -= theta
+        self._add(-theta)
+
+    def _add(self, theta: Array) -> None:
+        kernels.add_logs(self._columns, self._tables, self._terms, theta, 0, self._logs.size, self._logs)
+        self.theta += theta
 
 
 def _worth(logs: Array) -> float:
@@ -162,9 +164,7 @@ def fit_beyond(
     dual = RowDual(codes, used, model.total, propose(model, rows, np.random.default_rng(1)))
     _descend(dual, sum(m.counts.size for m in told[: len(used)]), proximal_weight, iterations, progress)
     tables: dict[tuple[int, ...], Array] = {}
-    parts = np.split(dual.theta, np.cumsum([m.counts.size for m in used])[:-1])
-    for m, theta in zip(used, parts, strict=True):
-        full = theta.reshape(m.counts.shape)
+    for m, full in zip(used, by_measurement(dual.theta, used), strict=True):
         for axis, bins in enumerate(m.bins):
             if bins is not None:
                 full = np.take(full, bins, axis=axis)
@@ -201,11 +201,8 @@ def _counted(measurements: Sequence[Measurement], codes: Codes, total: float) ->
     columns, tables, terms = _lookups(codes, measurements)
     counts = np.zeros(sum(m.counts.size for m in measurements))
     weights = np.full(codes.shape[1], total / codes.shape[1])
-    in_slices(
-        len(tables), 1, lambda begin, end: kernels.weighed_counts(columns, tables, terms, weights, begin, end, counts)
-    )
-    parts = np.split(counts, np.cumsum([m.counts.size for m in measurements])[:-1])
-    return {m.attributes: part.reshape(m.counts.shape) for m, part in zip(measurements, parts, strict=True)}
+    add_counts(columns, tables, terms, weights, counts)
+    return {m.attributes: table for m, table in zip(measurements, by_measurement(counts, measurements), strict=True)}
 
 
 def _standing_out(m: Measurement, expected: Array) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ModelError
 from .junction_tree import JunctionTree, junction_tree
 from .markov_random_field import MAX_CELLS, Array, Factor, MarkovRandomField, Summary, summary_of
-from .measurement import BinMap, Measurement
+from .measurement import BinMap, Measurement, by_measurement
 from .proximal_step import Dual, LogFactors
 from .value_classes import ValueClasses, in_classes, sizes_in_classes, spread_within
 
@@ -176,10 +176,9 @@ def fit(
                 unfollowed = left
             if before - misfit < least:
                 break
-    parts = np.split(expected, np.cumsum([m.counts.size for m in measurements])[:-1])
     loss = sum(
-        0.5 * float(np.sum(np.square((part - m.counts.ravel()) / np.broadcast_to(m.sigma, m.counts.shape).ravel())))
-        for m, part in zip(measurements, parts, strict=False)
+        0.5 * float(np.sum(np.square((table - m.counts) / m.sigma)))
+        for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
     )
     out = MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)
     alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
@@ -207,10 +206,9 @@ def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:
 
     Those of one attribute are whole: independent attributes have them.
     """
-    parts = np.split(expected, np.cumsum([m.counts.size for m in measurements])[:-1])
     told = [
-        1.0 if len(m.attributes) == 1 else max(m.told(part.reshape(m.counts.shape)), LEAST_FOLLOWED)
-        for m, part in zip(measurements, parts, strict=True)
+        1.0 if len(m.attributes) == 1 else max(m.told(table), LEAST_FOLLOWED)
+        for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
     ]
     return _per_cell(measurements, told)
 

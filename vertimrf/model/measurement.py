@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import ModelError
 
-__all__ = ["UNMEASURED", "BinMap", "Measurement", "best_measured", "bin_table"]
+__all__ = ["UNMEASURED", "BinMap", "Measurement", "best_measured", "bin_table", "by_measurement"]
 
 Array = npt.NDArray[np.float64]
 BinMap = npt.NDArray[np.int64]
@@ -108,6 +108,13 @@ def bin_table(table: Array, maps: Sequence[BinMap | None], shape: Sequence[int])
             np.add.at(out, bins, moved)
             table = np.moveaxis(out, 0, axis)
     return np.ascontiguousarray(table)
+
+
+def by_measurement(cells: Array, measurements: Sequence[Measurement]) -> list[Array]:
+    """What lies flat over the cells of measurements, one after the other, as a table of each [as its ``counts``]."""
+    ends = np.cumsum([m.counts.size for m in measurements])
+    parts = np.split(cells, ends[:-1]) if measurements else []
+    return [part.reshape(m.counts.shape) for part, m in zip(parts, measurements, strict=True)]
 
 
 def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import threading
@@ -20,7 +19,7 @@ from .measurement import BinMap
 from .propagation import axis_map
 from .value_classes import ValueClasses
 
-__all__ = ["expected_marginals", "expected_records", "lookups", "marginals_of_rows", "propose", "sample"]
+__all__ = ["add_counts", "expected_marginals", "expected_records", "lookups", "marginals_of_rows", "propose", "sample"]
 
 Codes = npt.NDArray[np.uint16]
 Array = npt.NDArray[np.float64]
@@ -206,16 +205,28 @@ def _half(
         gaps, half = (np.zeros(sum(math.prod(sizes[a] for a in own) for own in evened)) for _ in range(2))
         signs = np.stack([0.5 - second, second - 0.5], axis=1).ravel()
         for weights, counts in ((signs, gaps), (np.full(signs.size, 0.5), half)):
-            count = functools.partial(_count, pool, tables, terms, weights, counts)
-            in_slices(len(tables), 1 if alone else len(tables), count)
+            add_counts(pool, tables, terms, weights, counts, alone)
         kernels.even_out(np.ascontiguousarray(pool.T), tables, terms, second, gaps, 1 / (half + 1), np.int64(passes))
     return np.ascontiguousarray(pool[:, 2 * np.arange(second.size) + second])
 
 
-def _count(
-    pool: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array, begin: int, end: int
+def add_counts(
+    columns: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array, threaded: bool = True
 ) -> None:
-    kernels.weighed_counts(pool, tables, terms, weights, begin, end, counts)
+    """Add the weights of rows to the cells that they fall into.
+
+    Args:
+        columns: codes of the rows [shape=(columns, n)].
+        tables, terms: as :func:`lookups` has them.
+        weights: of the rows [shape=(n,)].
+        counts: flat over the cells of all marginals; added to.
+        threaded: whether on several threads.
+    """
+    in_slices(
+        len(tables),
+        1 if threaded else len(tables),
+        lambda begin, end: kernels.weighed_counts(columns, tables, terms, weights, begin, end, counts),
+    )
 
 
 def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> list[tuple[int, ...]]:

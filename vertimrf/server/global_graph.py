@@ -216,9 +216,8 @@ def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> 
     """Records by which each measured marginal differs from the model's, less what noise adds."""
     out = np.empty(len(measurements))
     pairs = [i for i, m in enumerate(measurements) if len(m.attributes) == 2]
-    tables = fitted.marginals([measurements[i].attributes for i in pairs], [measurements[i].bins for i in pairs])
-    for i, table in zip(pairs, tables, strict=True):
-        out[i] = measurements[i].misfit(_widened(table, measurements[i].counts.shape))
+    for i, table in zip(pairs, _tables([measurements[i] for i in pairs], fitted), strict=True):
+        out[i] = measurements[i].misfit(table)
     for i in set(range(len(measurements))).difference(pairs):
         m = measurements[i]
         try:
@@ -234,9 +233,14 @@ def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> 
 def _told(larger: Sequence[Measurement], independent: MarkovRandomField) -> float:
     """How much of what pairs say beyond independent attributes is more than noise, on average."""
     pairs = [m for m in larger if len(m.attributes) == 2]
-    tables = independent.marginals([m.attributes for m in pairs], [m.bins for m in pairs])
-    told = [m.told(_widened(table, m.counts.shape)) for m, table in zip(pairs, tables, strict=True)]
+    told = [m.told(table) for m, table in zip(pairs, _tables(pairs, independent), strict=True)]
     return float(np.mean(told)) if told else 0.0
+
+
+def _tables(pairs: Sequence[Measurement], fitted: MarkovRandomField) -> list[npt.NDArray[np.float64]]:
+    """What a model says of measured pairs [each as its counts]."""
+    tables = fitted.marginals([m.attributes for m in pairs], [m.bins for m in pairs])
+    return [_widened(table, m.counts.shape) for m, table in zip(pairs, tables, strict=True)]
 
 
 def _widened(table: npt.NDArray[np.float64], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:

@@ -8,7 +8,8 @@ Noise lives on the half-integers, P(z) proportional to exp(-z^2 / (2 variance)) 
 zero, so that its sign alone is unbiased. A draw takes 16 bits of entropy, and 128 more where those do not settle it (a few in a
 thousand); the result is that of comparing 144 uniform bits with thresholds rounded to 2^-144.
 
-Axes: n = records, d = groups, v = values of all groups together, r = repetitions, b = buckets, m = unsettled draws.
+Axes: n = records, d = groups, v = rows (values or contrasts) of all groups together, r = repetitions, b = buckets, m = unsettled
+draws.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def add_records(
     k1: np.uint64,
     digests: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.uint16],
-    first_row: npt.NDArray[np.int64],
+    sums: npt.NDArray[np.int64],
     log_buckets: int,
     direction: int,
     state: npt.NDArray[np.int32],
@@ -81,14 +82,16 @@ def add_records(
         k0, k1: secret key [uint64].
         digests: [shape=(n,), uint64].
         codes: values, group-major [shape=(d, n), uint16].
-        first_row: row of each group's value 0 [shape=(d,), int64].
+        sums: of every sum over records its group, its row, and 0 where a value adds to the row as far below as its code; or the
+            number of a contrast (1 to 3), to which codes add that share an even number of bits with it, and the others take away
+            [shape=(s, 3), int64].
         log_buckets: binary logarithm of the number of buckets, at most 15.
         direction: 1 to add the records, -1 to take them out.
         state: counters [shape=(r, v, b), int32], updated; the caller sees to it that they cannot overflow.
         advance: told how many of the words that hold all repetitions have been gone through, and of how many.
     """
     words, _ = words_needed(len(state), log_buckets)
-    data = (digests, codes, first_row, log_buckets, np.int32(direction), state)
+    data = (digests, codes, sums, log_buckets, np.int32(direction), state)
     step = STEP_WORDS * numba.get_num_threads()
     for first in range(0, words, step):
         last = min(first + step, words)
@@ -101,7 +104,7 @@ def add_records(
 
 
 @kernel
-def _add_words(k0, k1, begin, end, digests, codes, first_row, log_buckets, direction, state):  # type: ignore[no-untyped-def]
+def _add_words(k0, k1, begin, end, digests, codes, sums, log_buckets, direction, state):  # type: ignore[no-untyped-def]
     repetitions = state.shape[0]
     slot_bits = log_buckets + 1
     per_word = WORD_BITS // slot_bits
@@ -119,12 +122,20 @@ def _add_words(k0, k1, begin, end, digests, codes, first_row, log_buckets, direc
                     slot = word[a] >> shift
                     # Bucket above, sign in the lowest bit.
                     place[a] = ((slot & buckets) << np.uint64(1)) | ((slot >> np.uint64(log_buckets)) & np.uint64(1))
-                for g in range(first_row.size):
-                    table = state[j, first_row[g] :]
-                    code = codes[g, first : first + count]
+                for i in range(len(sums)):
+                    table = state[j, sums[i, 1] :]
+                    code = codes[sums[i, 0], first : first + count]
+                    if sums[i, 2] == 0:
+                        for a in range(count):
+                            sign = direction - 2 * direction * np.int32(place[a] & np.uint32(1))
+                            table[code[a], place[a] >> np.uint32(1)] += sign
+                        continue
+                    contrast = np.uint32(sums[i, 2])
+                    row = table[0]
                     for a in range(count):
-                        sign = direction - 2 * direction * np.int32(place[a] & np.uint32(1))
-                        table[code[a], place[a] >> np.uint32(1)] += sign
+                        both = code[a] & contrast
+                        odd = (both ^ (both >> np.uint32(1)) ^ place[a]) & np.uint32(1)
+                        row[place[a] >> np.uint32(1)] += direction - 2 * direction * np.int32(odd)
 
 
 class NoiseTable(NamedTuple):

@@ -162,7 +162,7 @@ def fit_beyond(
     ]
     used = [*told, *held][: max(int(MOST_LOOKUPS / rows), 1)]
     dual = RowDual(codes, used, model.total, propose(model, rows, np.random.default_rng(1)))
-    _descend(dual, sum(m.counts.size for m in told[: len(used)]), proximal_weight, iterations, progress)
+    _descend(dual, told[: len(used)], proximal_weight, iterations, progress)
     tables: dict[tuple[int, ...], Array] = {}
     for m, full in zip(used, by_measurement(dual.theta, used), strict=True):
         for axis, bins in enumerate(m.bins):
@@ -173,14 +173,20 @@ def fit_beyond(
 
 
 def _descend(
-    dual: RowDual, told: int, proximal_weight: float, iterations: int, progress: Callable[[int, int, float], None] | None
+    dual: RowDual,
+    told: Sequence[Measurement],
+    proximal_weight: float,
+    iterations: int,
+    progress: Callable[[int, int, float], None] | None,
 ) -> None:
-    """Take steps until the first ``told`` of the measured cells are met to the size of their noise."""
+    """Take steps until what stands out, which comes first of what is measured, is met to the size of its noise."""
     weight = proximal_weight / dual.typical
     theta = np.zeros_like(dual.measured)
     misfit = math.inf
     tolerance = TOLERANCE * math.sqrt(float(dual.held.mean()))
-    held = dual.held[:told]
+    cells = sum(m.counts.size for m in told)
+    held = dual.held[:cells]
+    noise = np.repeat([m.freedom for m in told], [m.counts.size for m in told])[held]
     for step in range(STEPS):
         report = None if progress is None else functools.partial(progress, step)
         theta, expected = dual.step(weight, theta, tolerance, iterations, report)
@@ -191,7 +197,8 @@ def _descend(
             weight *= SHORTER
             theta = np.zeros_like(theta)
             continue
-        before, misfit = misfit, float(np.square((expected - dual.measured) / dual.sigma)[:told][held].mean())
+        squares = np.square((expected - dual.measured) / dual.sigma)[:cells][held]
+        before, misfit = misfit, float(squares.sum() / noise.sum())
         if misfit < NOISE_ALONE or before - misfit < LEAST_IMPROVEMENT:
             return
 
@@ -208,7 +215,7 @@ def _counted(measurements: Sequence[Measurement], codes: Codes, total: float) ->
 def _standing_out(m: Measurement, expected: Array) -> float:
     """By how many standard deviations of what noise alone would give the mean squared residual is above it."""
     squares = np.square((expected - m.counts) / m.sigma)
-    return (float(squares.mean()) - 1) * math.sqrt(m.counts.size / 2)
+    return (float(squares.sum()) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)
 
 
 def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, Integers, Integers]:

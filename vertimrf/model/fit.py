@@ -159,7 +159,7 @@ def fit(
             min_improvement = LEAST_ON_TOP
         if min_improvement is None:
             weight /= _followed(measurements, expected)
-            own = [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements]
+            own = [min(math.prod(1 - 1 / count for count in m.counts.shape), m.freedom) for m in measurements]
             freedom = np.sqrt(_per_cell(measurements, own))
         misfit = math.inf
         unfollowed = np.ones_like(theta)

@@ -27,11 +27,14 @@ class Measurement:
         attributes: strictly increasing indices into the global schema.
         bins: per attribute the map code -> bin [shape=(size,), int], or None where values are not binned.
         counts: estimated record counts [shape=(bins of attribute 1, ..., bins of attribute l), float64]; may be negative.
-        sigma: standard deviation of each count, one number or an array of the shape of ``counts``.
+        sigma: standard deviation of each count, one number or an array of the shape of ``counts``; where ``freedom`` is below 1,
+            what it would be if the noise had no correlations, as least squares weigh it.
         source: what it measures and where it came from, for people ("age × smoker, by party hospital").
+        freedom: directions that the noise lies in, over the number of cells: 1 where cells have noise of their own, 1/4 where a
+            single number tells the four cells of a pair apart.
 
     Raises:
-        ModelError: shapes disagree, a count is not finite, or a standard deviation is not positive.
+        ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or a freedom is none.
     """
 
     attributes: tuple[int, ...]
@@ -39,6 +42,7 @@ class Measurement:
     counts: npt.NDArray[np.float64]
     sigma: float | npt.NDArray[np.float64]
     source: str = ""
+    freedom: float = 1.0
 
     def __post_init__(self) -> None:
         where = self.where
@@ -53,11 +57,23 @@ class Measurement:
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
+        if not 0 < self.freedom <= 1:
+            raise ModelError(f"{where}: noise has a part of its cells' directions, above 0 and at most 1, not {self.freedom}.")
 
     @property
     def where(self) -> str:
         """What to call it in errors."""
         return f"measurement of {self.source}" if self.source else f"measurement of attributes {self.attributes}"
+
+    @property
+    def errors(self) -> Array:
+        """Standard deviation of every count by itself [as ``counts``]."""
+        return np.broadcast_to(self.sigma, self.counts.shape) * math.sqrt(self.freedom)
+
+    @property
+    def dimensions(self) -> float:
+        """In how many directions the noise lies: what the squared residuals of the truth, in units of sigma, come to."""
+        return self.freedom * self.counts.size
 
     def binned(self, table: Array) -> Array:
         """Counts of values as counts of this measurement's cells [as ``counts``]."""
@@ -79,8 +95,7 @@ class Measurement:
         Returns:
             Half the L1 distance, in records, between the two, minus its expectation where the model is right.
         """
-        noise = np.broadcast_to(np.asarray(self.sigma), self.counts.shape)
-        return float(0.5 * (np.abs(self.counts - expected).sum() - np.sqrt(2 / np.pi) * noise.sum()))
+        return float(0.5 * (np.abs(self.counts - expected).sum() - np.sqrt(2 / np.pi) * self.errors.sum()))
 
     def told(self, expected: Array) -> float:
         """How much of the squared distance from a model is more than noise, with a standard deviation of doubt: 0 to 1.
@@ -89,7 +104,7 @@ class Measurement:
             expected: what the model says the cells should count [as ``counts``].
         """
         squares = float(np.square((self.counts - expected) / self.sigma).sum())
-        noise = max(self.counts.size - math.sqrt(2 * self.counts.size), 0.0)
+        noise = max(self.dimensions - math.sqrt(2 * self.dimensions), 0.0)
         return max(1 - noise / squares, 0.0) if squares > 0 else 0.0
 
 
@@ -121,7 +136,7 @@ def best_measured(measurements: Sequence[Measurement]) -> list[Measurement]:
     """One measurement of each marginal, that of least noise: count sketches also have pairs that a party measured."""
     best: dict[tuple[int, ...], tuple[float, Measurement]] = {}
     for m in measurements:
-        noise = float(np.broadcast_to(m.sigma, m.counts.shape).sum())
+        noise = float(m.errors.sum())
         if m.attributes not in best or noise < best[m.attributes][0]:
             best[m.attributes] = noise, m
     return [m for _, m in best.values()]

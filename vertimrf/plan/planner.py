@@ -27,12 +27,12 @@ from ..sketches.parameters import (
     ScheduledPair,
     SharedKeyPlan,
     SketchPlan,
+    touched,
 )
 from .defaults import INNER, MESSAGE_BYTES, PAIRS_BYTES, TAU, default_delta, default_encoder
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
-    PHANTOMS_OVER_RECORDS,
     RIVAL_TRIPLE,
     Group,
     ScheduleDraft,
@@ -66,6 +66,8 @@ LEAST_MESSAGE_BYTES = 1000
 # encoding takes long; and bins of an attribute, or values of a few attributes taken together.
 CODE_EFFICIENCY = {1: 0.637, 2: 0.881, 3: 0.963, 4: 0.988}
 VARIANCE_PER_GROUP = 2.0
+# Records that the noise of a number's repetitions weighs as many as, over all records: beyond, contrasts gain no more.
+NOISE_OVER_RECORDS = 16.0
 # What a number adds to the mass that privacy-loss distributions cannot tell from an infinite loss, and as much for the rest.
 UNRESOLVED_PER_NUMBER = 5e-16
 # Variances that a Rényi order asks for may be so many times smaller than keeps that case negligible: at 3 the noise is within 2 %
@@ -83,6 +85,8 @@ AGREEMENT_NUMBERS = 1 << 17
 # Fewer buckets, and so more noise in each, than where encoding takes long: signs of a few records and little noise are not
 # Gaussian, which at a variance of 2 a group took 0.4 % of the records off the estimate.
 AGREEMENT_VARIANCE_PER_GROUP = 20.0
+# Standard error of contrasts, over the number of records, up to which those of two attributes taken together pay.
+CONTRAST_NOISE = 0.002
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
@@ -164,12 +168,13 @@ class CountSketches:
     """Every group under the same secret buckets and signs.
 
     Attributes:
-        groups: what is published.
+        groups: what is published; ``contrasts``: of which as contrasts.
         repetitions, buckets, bits: see :class:`CountSketchPlan`.
         person: records of a person at most.
     """
 
     groups: tuple[Group, ...]
+    contrasts: tuple[int, ...]
     repetitions: int
     buckets: int
     bits: int
@@ -178,15 +183,22 @@ class CountSketches:
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
         sizes = tuple(group.size for group in self.groups)
-        return self.groups, _count_sketch_plan(sizes, self.repetitions, self.buckets, self.bits, rho, self.person)
+        shape = self.repetitions, self.buckets, self.bits
+        return self.groups, _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts)
 
 
 def _count_sketch_plan(
-    sizes: tuple[int, ...], repetitions: int, buckets: int, bits: int, rho: float, person: int = 1
+    sizes: tuple[int, ...],
+    repetitions: int,
+    buckets: int,
+    bits: int,
+    rho: float,
+    person: int = 1,
+    contrasts: tuple[int, ...] = (),
 ) -> CountSketchPlan:
     """Count sketches that spend about ``rho`` (zCDP), for persons with so many records at most."""
     # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is what all of them may spend, shared out.
-    d = len(sizes)
+    d = touched(sizes, contrasts)
     single = 2 * rho * buckets / repetitions
     if person > 1:
         # Of several records: (1 + what one bucket's ratio may vary by)^person = 1 + spend / person, see person_sketch.
@@ -198,6 +210,7 @@ def _count_sketch_plan(
         variance=min(max(variance, d * person, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE),
         bits=bits,
         sizes=sizes,
+        contrasts=contrasts,
     )
 
 
@@ -490,27 +503,30 @@ def _count_sketches(
 ) -> CountSketches:
     """Groups, numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
-    With t numbers the noise weighs N = groups * sqrt(t / (4 rho)) records, and the variance of a cell is
-    (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by far.
+    With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d numbers of a bucket, and the
+    variance of a cell is (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the
+    sets by far, at d^2 / (4 rho).
     """
     # A person's records cost what one does at a budget that many times smaller, to first order.
     rho /= person**2
-    groups = _count_groups(schema, tau, local_models)
-    d = len(groups)
+    groups, contrasts = _count_groups(schema, tau, local_models, rho, records)
+    sizes = [group.size for group in groups]
+    d = touched(sizes, contrasts)
+    rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
     owners = [schema.party_of(group.attributes[0]) for group in groups]
-    values = [sum(g.size for g, owner in zip(groups, owners, strict=True) if owner == i) for i in range(len(schema.parties))]
-    held = records * d / sum(group.size for group in groups)
-    most = max(4 * rho * (PHANTOMS_OVER_RECORDS * records / d) ** 2, 2.0)
+    most_rows = max(sum(k for k, owner in zip(rows, owners, strict=True) if owner == i) for i in range(len(schema.parties)))
+    held = records * d / sum(rows)
+    most = max(4 * rho * (NOISE_OVER_RECORDS * records / d) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
-        numbers = keys or max(min(8 * message_bytes / (bits * max(values)), most), 2.0)
+        numbers = keys or max(min(8 * message_bytes / (bits * most_rows), most), 2.0)
         noise = d * math.sqrt(numbers / (4 * rho))
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, _ = min(options)
     order = _needed_order(rho, numbers, delta)
     least = LEAST_BUCKETS if person > 1 else 1
     repetitions, buckets = _hash_shape(d, rho, numbers, VARIANCE_PER_GROUP * person, order, least)
-    return CountSketches(groups, repetitions, buckets, -bits, person)
+    return CountSketches(groups, contrasts, repetitions, buckets, -bits, person)
 
 
 def _needed_order(rho: float, numbers: float, delta: float) -> float:
@@ -521,7 +537,7 @@ def _needed_order(rho: float, numbers: float, delta: float) -> float:
 def _hash_shape(
     groups: int, rho: float, numbers: float, variance_per_group: float, order: float, least: int = 1
 ) -> tuple[int, int]:
-    """Repetitions and buckets of about so many numbers a value, where sketches of so many groups may spend ``rho``.
+    """Repetitions and buckets of about so many numbers a row, where sketches may spend ``rho`` to which a record adds so often.
 
     Moments of high order see the case that the record's buckets are known, which has a probability of buckets^(1 - order) and a
     moment of exp(order^2 groups / (2 variance)): the variance is such that this stays small up to about ``order``.
@@ -546,31 +562,45 @@ def _agreement_shapes(schema: Schema, rho: float, records: int, message_bytes: i
     return out
 
 
-def _count_groups(schema: Schema, tau: int, local_models: bool) -> tuple[Group, ...]:
-    """Every attribute a group of its own; where one clique holds them all, neighbours at a party go together as long as that
-    takes no more values: errors depend on the number of groups, and larger marginals come with the pairs. What several parties
-    hold is the first one's to sketch, and what all of them hold nobody's: each measures its own pairs with it, if any.
+def _count_groups(
+    schema: Schema, tau: int, local_models: bool, rho: float, records: int
+) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+    """Groups of count sketches, and which of them are published as contrasts.
 
-    Where cliques are scarce, small attributes taken together would mean 15 % less error in BR2000's pairs, by prediction, and 5 %
-    in Adult's. Its models were no better (16 MB, pairs told apart from the larger marginals: 0.0281 +- 0.0016 over four runs, and
-    0.0276 +- 0.0009 over six without; Adult 0.0442 and 0.0433): what small attributes lose counts for more.
+    Every attribute is a group of its own. What several parties hold is the first one's to sketch, and what all of them hold
+    nobody's: each measures its own pairs with it, if any. Of an attribute of two values the contrast is published: its noise,
+    as variances go, is half of what the two values' numbers would put into it, on either side of a pair. One group of every
+    party stays as values, whose sum over all records tells how many people parties have in common.
+
+    Where one clique holds all attributes, those of two values go together two by two, as three contrasts, if records are so many
+    that the noise of contrasts is small beside them: pairs then have more noise, as a record adds to half as many numbers more,
+    but marginals of three and four attributes come with them.
     """
-    together = math.prod(schema.sizes) <= tau
     everywhere = {a for a in schema.shared if len(schema.holders[a]) == len(schema.parties) and local_models}
+    held = [
+        [a for a in schema.varying(name) if schema.party_of(a) == party and a not in everywhere]
+        for party, (name, _) in enumerate(schema.parties)
+    ]
+    groups, contrasts = _in_pairs(schema, held, together=math.prod(schema.sizes) <= tau)
+    sizes = [group.size for group in groups]
+    if max(sizes, default=0) <= 4 and touched(sizes, contrasts) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
+        return groups, contrasts
+    return _in_pairs(schema, held, together=False)
+
+
+def _in_pairs(schema: Schema, held: Sequence[Sequence[int]], together: bool) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+    """Groups, and which are contrasts; with attributes of two values two by two, where they are to go together."""
     groups: list[Group] = []
-    for party, (name, _) in enumerate(schema.parties):
-        open_group: Group | None = None
-        for attribute in schema.varying(name):
-            if schema.party_of(attribute) != party or attribute in everywhere:
-                continue
-            size = min(schema.sizes[attribute], COUNT_BINS)
-            if open_group is not None and together and open_group.size * size <= open_group.size + size:
-                groups.append(Group((*open_group.attributes, attribute), (*open_group.bins, size)))
-                open_group = None
-                continue
-            if open_group is not None:
-                groups.append(open_group)
-            open_group = Group((attribute,), (size,))
-        if open_group is not None:
-            groups.append(open_group)
-    return tuple(groups)
+    contrasts: list[int] = []
+    for attributes in held:
+        own = tuple(attributes)
+        sizes = {a: min(schema.sizes[a], COUNT_BINS) for a in own}
+        twos = [a for a in own if sizes[a] == 2]
+        pairs = dict(zip(twos[::2], twos[1::2], strict=False)) if together else {}
+        first = len(groups)
+        for a in own:
+            if a not in pairs.values():
+                groups.append(Group((a, pairs[a]), (2, 2)) if a in pairs else Group((a,), (sizes[a],)))
+        two = [g for g in range(first, len(groups)) if sizes[groups[g].attributes[0]] == 2]
+        contrasts += two[len(two) == len(groups) - first :]
+    return tuple(groups), tuple(contrasts)

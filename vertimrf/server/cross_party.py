@@ -237,11 +237,12 @@ def _counted_marginals(
         for m in own.marginals
         if len(m.attributes) == 1 and plan.schema.party_of(m.attributes[0]) == own.party
     }
-    counted = []
+    counted: list[CountedGroup] = []
     for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True):
         records = total if held is None else held[party].records
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
-        counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors))
+        contrasted = len(counted) in sketch.contrasts
+        counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, contrasted))
     if held is None:
         cells = estimate_cells(sketch, counted, total, progress)
         matches = _counted_matches(plan, sketch, cells, total)
@@ -262,6 +263,7 @@ def _counted_marginals(
             (groups[i].bins, groups[j].bins),
             cells.counts[block],
             cells.errors[block],
+            float(cells.freedom[i, j]),
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())

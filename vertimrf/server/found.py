@@ -76,7 +76,7 @@ class Found:
         total = model.total
         best: dict[tuple[int, int], tuple[float, Measurement, Array, Array]] = {}
         for m in self.estimates:
-            sigma = np.broadcast_to(np.asarray(m.sigma), m.counts.shape)
+            sigma = m.errors
             for axes in itertools.combinations(range(len(m.attributes)), 2):
                 rest = tuple(axis for axis in range(len(m.attributes)) if axis not in axes)
                 error = np.sqrt(np.square(sigma).sum(axis=rest))

@@ -463,7 +463,7 @@ def contradicted(schema: Schema, crossing: Sequence[Measurement], total: float) 
                 cells.append(np.setdiff1d(np.unique(held), held[others]) if attribute in ruled_out else np.arange(count))
             block = np.ix_(*cells)
             records = float(m.counts[block].sum())
-            error = float(np.sqrt(np.square(np.broadcast_to(m.sigma, m.counts.shape)[block]).sum()))
+            error = float(np.sqrt(np.square(m.errors[block]).sum()))
             if records > max(DOUBT_ERRORS * error, DOUBTFUL * total) and records > worst.get(number, (0.0, 0.0))[0]:
                 worst[number] = records, error
     return tuple(

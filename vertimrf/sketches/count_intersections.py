@@ -9,6 +9,10 @@ known: what all groups' sums tell of a value's numbers is taken out of them firs
 function of set sizes alone, is put back. All of this acts on the matrix of products. Last, correlations rather than covariances
 leave out the part of the error that known sizes explain.
 
+Groups that are published as contrasts (:func:`~.parameters.contrast_signs`) have no such sum: every record is in each of their
+numbers, with one sign or the other. Cells follow from the covariances of contrasts and, as contrasts leave out how many records
+there are and how many of the other group's values, from known sizes.
+
 Parties may hold different people. T counts those that both hold, whoever else there is; but the sum of another party's group
 covaries with a value's number by those of its records that the other party holds too, which no size tells. The codes do.
 """
@@ -22,13 +26,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import linalg, special
 
 from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
 from ..progress import Progress, Silent
-from .count_sketch import STEPS, code_steps
-from .parameters import CountSketchPlan
+from .count_sketch import STEPS, adding, code_steps
+from .parameters import CountSketchPlan, contrast_signs
 
 __all__ = ["Cells", "CountedGroup", "Held", "estimate_cells", "estimate_overlapping", "predicted_cell_errors"]
 
@@ -50,16 +54,18 @@ class CountedGroup:
     """A group as the server has it.
 
     Attributes:
-        codes: published [shape=(values, numbers), uint8].
+        codes: published [shape=(values, numbers), uint8]; one row less where they are contrasts.
         released: records of each value as its party's released figures told when steps were set [shape=(values,), float64].
         sizes: records of each value, as well as they are known now [shape=(values,), float64].
         sizes_sigma: their standard errors [shape=(values,), float64].
+        contrasted: whether rows of the codes are contrasts instead of values.
     """
 
     codes: npt.NDArray[np.uint8]
     released: Floats
     sizes: Floats
     sizes_sigma: Floats
+    contrasted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +74,9 @@ class Cells:
 
     Attributes:
         counts: [shape=(v, v), float64]; may be negative. Two values of one group: of no meaning.
-        errors: standard errors [shape=(v, v), float64].
+        errors: standard errors, of groups that are contrasted as if each cell had noise of its own (:attr:`freedom`)
+            [shape=(v, v), float64].
+        freedom: directions that the noise of two groups' cells lies in, over the number of cells [shape=(groups, groups)].
         common: records that two groups' tables have in common, by the codes alone, where ``counts`` take it that they have all
             [shape=(groups, groups), float64]. A group and itself: of no meaning.
         noise: what is in the variance of a group's sum beside one for every record [shape=(groups,), float64].
@@ -76,6 +84,7 @@ class Cells:
 
     counts: Floats
     errors: Floats
+    freedom: Floats
     common: Floats
     noise: Floats
 
@@ -99,12 +108,14 @@ class _Populations:
 
     Attributes:
         of_group: each group's population, as 1 among 0 [shape=(groups, populations), float64].
+        of_row: each row's [shape=(rows, populations), float64].
         common: records that two populations have in common, their own on the diagonal [shape=(populations, populations)].
-        inside: records of each value that are of each population [shape=(v, populations), float64].
-        errors: their standard errors [shape=(v, populations), float64].
+        inside: a row's sum over the records that are of each population [shape=(rows, populations), float64].
+        errors: their standard errors [shape=(rows, populations), float64].
     """
 
     of_group: Floats
+    of_row: Floats
     common: Floats
     inside: Floats
     errors: Floats
@@ -115,17 +126,29 @@ class _Products:
     """What codes tell by themselves, in records.
 
     Attributes:
-        own: 1 where a value is of a group, 0 elsewhere [shape=(v, groups)].
-        sizes, sigmas: records of each value and their standard errors [shape=(v,)].
-        told: variances of what values' codes tell of their numbers [shape=(v,)].
-        covariances: of values' numbers; on the diagonal, the variance that is found [shape=(v, v)].
+        own: 1 where a row is of a group, 0 elsewhere, and where the group is contrasted [shape=(rows, groups)].
+        group: each row's group [shape=(rows,), int].
+        sums, sigmas: of each row over the records, and their standard errors: records of a value, or a contrast of all
+            [shape=(rows,)].
+        adding: records that add to each row [shape=(rows,)].
+        told: variances of what rows' codes tell of their numbers [shape=(rows,)].
+        covariances: of rows' numbers; on the diagonal, the variance that is found [shape=(rows, rows)].
+        values: what rows add to indicators of values [shape=(v, rows)]; ``constant``: what is added besides [shape=(v,)].
+        spread: what squared errors of rows add to those of values [shape=(v, rows)].
+        freedom: of every group, directions of its values that rows tell, over their number [shape=(groups,)].
     """
 
     own: Floats
-    sizes: Floats
+    group: npt.NDArray[np.int64]
+    sums: Floats
     sigmas: Floats
+    adding: Floats
     told: Floats
     covariances: Floats
+    values: Floats
+    constant: Floats
+    spread: Floats
+    freedom: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +185,14 @@ def code_curve(bits: int) -> _Curve:
 
 
 def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Floats]:
-    """Of every value: the covariance of its number with its code, over both standard deviations, relative to the best; and the
-    mean square of its codes [each shape=(values,)].
+    """Of every row: the covariance of its number with its code, over both standard deviations, relative to the best; and the
+    mean square of its codes [each shape=(rows,)].
 
     Numbers are half-integers: a cut anywhere between two of them is a cut halfway.
     """
-    sigma = np.sqrt(group.sizes / plan.buckets + plan.variance)[:, None]
+    sigma = np.sqrt(adding(group.sizes, group.contrasted) / plan.buckets + plan.variance)[:, None]
     half = 1 << (plan.bits - 1)
-    steps = code_steps(plan, group.released)[:, None]
+    steps = code_steps(plan, adding(group.released, group.contrasted))[:, None]
     cuts = np.ceil(steps * np.arange(1 - half, half) - 0.5) / sigma
     code = 2.0 * np.arange(2 * half) + 1 - 2 * half
     edges = np.concatenate([np.full_like(sigma, -np.inf), cuts, np.full_like(sigma, np.inf)], axis=1)
@@ -195,7 +218,11 @@ def estimate_cells(
     """
     products = _products(plan, groups, progress)
     everybody = _Populations(
-        np.ones((len(groups), 1)), np.array([[total]]), products.sizes[:, None], products.sigmas[:, None]
+        np.ones((len(groups), 1)),
+        np.ones((len(products.group), 1)),
+        np.array([[total]]),
+        products.sums[:, None],
+        products.sigmas[:, None],
     )
     return _cells(plan, products, everybody)
 
@@ -227,16 +254,17 @@ def estimate_overlapping(
     of_group = np.eye(len(records))[list(parties)]
     held, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
     common = np.clip(held.records, 0, np.minimum.outer(records, records))
-    return _cells(plan, products, _Populations(of_group, common, inside, inside_errors)), held
+    return _cells(plan, products, _Populations(of_group, of_group[products.group], common, inside, inside_errors)), held
 
 
 def _shared_records(
     plan: CountSketchPlan, products: _Products, of_group: Floats, records: Floats, errors: Floats
 ) -> tuple[Held, Floats, Floats]:
-    """How many records parties share; and every value's records at every party, with their errors [shape=(v, parties)]."""
+    """How many records parties share; and every row's sum over every party's records, with their errors [shape=(rows, parties)].
+    """
     noise = np.maximum(products.told @ products.own - of_group @ records, 1.0)
     # Every group of a party has the same sum; this is the best average of them, and the variance of its noise.
-    precision = of_group / noise[:, None]
+    precision = of_group * products.own.any(axis=0)[:, None] / noise[:, None]
     silent = precision.sum(axis=0) == 0
     average = precision / np.where(silent, 1, precision.sum(axis=0))
     spread = records + np.where(silent, 0, 1 / np.where(silent, 1, precision.sum(axis=0)))
@@ -248,17 +276,18 @@ def _shared_records(
         np.where(known, np.minimum.outer(records, records), common),
         np.where(known, np.maximum.outer(errors, errors), common_errors),
     )
-    sizes, sigmas = products.sizes[:, None], products.sigmas[:, None]
-    mine = (products.own @ of_group > 0) | silent
+    known_sums, sigmas, most = products.sums[:, None], products.sigmas[:, None], products.adding[:, None]
+    mine = (of_group[products.group] > 0) | silent
     sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / plan.numbers)
-    inside = np.where(mine, sizes, np.clip(sums, 0, sizes))
-    return held, inside, np.where(mine, sigmas, np.minimum(sums_errors, sizes))
+    least = np.where(products.own.any(axis=1, keepdims=True), 0, -most)
+    inside = np.where(mine, known_sums, np.clip(sums, least, most))
+    return held, inside, np.where(mine, sigmas, np.minimum(sums_errors, most))
 
 
 def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress | None) -> _Products:
     """Raises as :func:`estimate_cells`."""
     for number, group in enumerate(groups):
-        lengths = {len(group.codes), len(group.released), len(group.sizes), len(group.sizes_sigma)}
+        lengths = {len(group.codes) + group.contrasted, len(group.released), len(group.sizes), len(group.sizes_sigma)}
         if len(lengths) > 1 or group.codes.ndim != 2 or group.codes.shape[1] != plan.numbers:
             raise MessageError(f"Group {number} has codes of shape {group.codes.shape}, which do not fit its values or the plan.")
         if group.codes.size and group.codes.max() >= 1 << plan.bits:
@@ -267,14 +296,20 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: P
         np.concatenate([group.codes for group in groups]), plan.bits, (Silent() if progress is None else progress).advance
     )
     gains, powers = (np.concatenate(each) for each in zip(*(code_moments(plan, group) for group in groups), strict=True))
-    sizes = np.concatenate([np.maximum(group.sizes, 0.0) for group in groups])
-    sigmas = np.concatenate([group.sizes_sigma for group in groups])
-    variances = sizes + plan.variance * plan.buckets
+    held = [np.maximum(group.sizes, 0.0) for group in groups]
+    every = np.concatenate([adding(sizes, group.contrasted) for sizes, group in zip(held, groups, strict=True)])
+    variances = every + plan.variance * plan.buckets
     # In records: covariances of the numbers, and on the diagonal the variances of what their codes tell of them.
     told = variances / (gains * code_curve(plan.bits).gain) ** 2
     covariances = _covariances(plan.bits, products / np.sqrt(np.outer(powers, powers)) / np.outer(gains, gains), variances)
     np.fill_diagonal(covariances, np.diag(products) / powers * told)
-    return _Products(_members([len(group.sizes) for group in groups]), sizes, sigmas, told, covariances)
+    layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups])
+    sums = layout.signs.T @ np.concatenate(held)
+    sigmas = np.sqrt(layout.signs.T**2 @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
+    return _Products(
+        layout.own, layout.group, sums, sigmas, every, told, covariances,
+        layout.values, layout.constant, layout.spread, layout.freedom,
+    )  # fmt: skip
 
 
 def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
@@ -298,18 +333,74 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     for slope, whose, error in zip(slopes.T, mine.T, populations.errors.T, strict=True):
         by_size = (slope + 0.5 * left * known / known[:, None] * (whose - 2 * slope)[:, None]) * error[:, None]
         variance += by_size**2 + by_size.T**2
+    counts, variance = _of_values(products, populations, left * np.outer(known, known) + explained, variance)
     return Cells(
-        counts=left * np.outer(known, known) + explained, errors=np.sqrt(variance), common=common, noise=sums.noise
+        counts=counts,
+        errors=np.sqrt(variance),
+        freedom=np.outer(products.freedom, products.freedom),
+        common=common,
+        noise=np.where(own.any(axis=0), sums.noise, np.inf),
     )
+
+
+def _of_values(products: _Products, populations: _Populations, counts: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Cells of values, and squared errors, from those of rows: what contrasts leave out follows from sums [each shape=(v, v)]."""
+    values, constant = products.values, products.constant
+    # A value is of its rows' population.
+    mine = np.sign(products.spread @ populations.of_row)
+    # By value and population: records of the value, as far as rows tell; and as far as the constant does, of all.
+    told = mine @ (values @ populations.inside).T
+    out = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
+    out += np.outer(constant, constant) * (mine @ populations.common @ mine.T)
+    # Sums over another population's records are estimates too.
+    guessed = mine @ (values**2 @ populations.errors**2).T * (mine @ mine.T == 0) * np.square(constant)[:, None]
+    squares: Floats = products.spread @ variance @ products.spread.T + guessed + guessed.T
+    return out, squares
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Rows of groups, and values; see :class:`_Products`, and ``signs``: with which values add to rows [shape=(v, rows)]."""
+
+    own: Floats
+    group: npt.NDArray[np.int64]
+    signs: Floats
+    values: Floats
+    constant: Floats
+    spread: Floats
+    freedom: Floats
+
+
+def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
+    """Of groups of so many values each."""
+    signs = [contrast_signs(n).astype(np.float64) if own else np.eye(n) for n, own in zip(sizes, contrasted, strict=True)]
+    rows = [own.shape[1] for own in signs]
+    parts = [1 / n if own else 1.0 for n, own in zip(sizes, contrasted, strict=True)]
+    return _Layout(
+        own=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
+        group=np.repeat(np.arange(len(sizes)), rows),
+        signs=_blocks(signs),
+        values=_blocks([part * own for part, own in zip(parts, signs, strict=True)]),
+        constant=np.repeat([part * own for part, own in zip(parts, contrasted, strict=True)], sizes),
+        # Of a contrasted group all cells share the noise of all contrasts, as if each had its part of their mean.
+        spread=_blocks([np.abs(own) * part / (own.shape[1] if part < 1 else 1) for part, own in zip(parts, signs, strict=True)]),
+        freedom=np.array([k / n for k, n in zip(rows, sizes, strict=True)]),
+    )
+
+
+def _blocks(parts: Sequence[Floats]) -> Floats:
+    """Matrices along the diagonal of one."""
+    out: Floats = linalg.block_diag(*parts)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """What groups' sums tell of values' numbers, in records.
+    """What groups' sums tell of rows' numbers, in records; those of contrasted groups, which have none, nothing.
 
     Attributes:
-        weights: of the sums in the best guess of a number [shape=(v, groups)].
-        explained: covariances of these guesses [shape=(v, v)].
+        weights: of the sums in the best guess of a number [shape=(rows, groups)].
+        explained: covariances of these guesses [shape=(rows, rows)].
         noise: what is in the variance of a group's sum beside one for every record [shape=(groups,)].
     """
 
@@ -318,23 +409,21 @@ class _Sums:
     noise: Floats
 
 
-def _members(sizes: Sequence[int]) -> Floats:
-    """1 where a value is of a group, 0 elsewhere [shape=(v, groups)]."""
-    return np.repeat(np.eye(len(sizes)), sizes, axis=0)
-
-
 def _known_sums(own: Floats, told: Floats, populations: _Populations) -> _Sums:
-    """From who is where and variances of what is told of values' numbers [shape=(v,)]."""
-    of_group = populations.of_group
+    """From who is where and variances of what is told of rows' numbers [shape=(rows,)]."""
+    summed = own.any(axis=0)
+    of_group = populations.of_group[summed]
     everyone = of_group @ populations.common @ of_group.T
-    with_sums = np.where(own > 0, told[:, None], populations.inside @ of_group.T)
-    noise: Floats = np.maximum(told @ own - np.diag(everyone), 1.0)
-    weights = np.asarray(np.linalg.solve(everyone + np.diag(noise), with_sums.T).T, np.float64)
-    return _Sums(weights, weights @ with_sums.T, noise)
+    with_sums = np.where(own[:, summed] > 0, told[:, None], populations.inside @ of_group.T)
+    noise = np.ones(own.shape[1])
+    noise[summed] = np.maximum(told @ own[:, summed] - np.diag(everyone), 1.0)
+    weights = np.zeros(own.shape)
+    weights[:, summed] = np.linalg.solve(everyone + np.diag(noise[summed]), with_sums.T).T
+    return _Sums(weights, weights[:, summed] @ with_sums.T, noise)
 
 
 def _covariances(bits: int, seen: Floats, variances: Floats) -> Floats:
-    """Covariances of numbers of some variances, from their codes' correlations [shape=(v, v)]."""
+    """Covariances of numbers of some variances, from their codes' correlations [shape=(rows, rows)]."""
     out: Floats = np.interp(np.abs(seen), code_curve(bits).of_codes, CORRELATIONS)
     out = np.copysign(out, seen) * np.sqrt(np.outer(variances, variances))
     return out
@@ -351,11 +440,16 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     Returns:
         As the errors of :class:`Cells` [shape=(v, v), float64].
     """
-    every = np.concatenate([np.asarray(each, np.float64) for each in sizes])
+    contrasted = [group in plan.contrasts for group in range(len(sizes))]
+    layout = _layout([len(each) for each in sizes], contrasted)
+    held = [np.asarray(each, np.float64) for each in sizes]
+    every = np.concatenate([adding(each, own) for each, own in zip(held, contrasted, strict=True)])
     told = (every + plan.variance * plan.buckets) / code_curve(plan.bits).gain ** 2
-    own = _members([len(each) for each in sizes])
-    everybody = _Populations(np.ones((len(sizes), 1)), np.array([[total]]), every[:, None], np.zeros((len(every), 1)))
-    sums = _known_sums(own, told, everybody)
-    known = np.sqrt(np.maximum(told - np.diag(sums.explained), 1.0))
-    out: Floats = np.outer(known, known) / math.sqrt(plan.numbers)
+    inside = (layout.signs.T @ np.concatenate(held))[:, None]
+    everybody = _Populations(
+        np.ones((len(sizes), 1)), np.ones((len(every), 1)), np.array([[total]]), inside, np.zeros_like(inside)
+    )
+    sums = _known_sums(layout.own, told, everybody)
+    known = np.maximum(told - np.diag(sums.explained), 1.0)
+    out: Floats = np.sqrt(layout.spread @ np.outer(known, known) @ layout.spread.T / plan.numbers)
     return out

@@ -1,8 +1,9 @@
 """Count sketches: every value of every group under the same secret buckets and signs, with discrete Gaussian noise.
 
-A party's table has, for each value, repetitions x buckets sums of its records' signs. What is published of a sum and its noise
-is a few bits: how many steps it lies from zero, a step being a fixed part of its standard deviation as the party's own
-released marginals tell it. The server knows as much, so that steps need not be sent.
+A party's table has, for each value, repetitions x buckets sums of its records' signs; of some groups for each contrast, in which
+values take part with one sign or the other. What is published of a sum and its noise is a few bits: how many steps it lies from zero, a
+step being a fixed part of its standard deviation as the party's own released marginals tell it. The server knows as much, so that
+steps need not be sent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..progress import Progress, Silent
 from .encoder import check_distinct, checked_records
 from .parameters import CountSketchPlan
 
-__all__ = ["COUNTING_VERSION", "STEPS", "CountSketchEncoder", "code_steps"]
+__all__ = ["COUNTING_VERSION", "STEPS", "CountSketchEncoder", "adding", "code_steps"]
 
 # Names the hash and the layout of the published codes; the golden fingerprint of the tests belongs to it.
 COUNTING_VERSION = 1
@@ -37,17 +38,23 @@ Floats = npt.NDArray[np.float64]
 
 
 def code_steps(plan: CountSketchPlan, sizes: Floats) -> Floats:
-    """Width of a code for each value of a group.
+    """Width of a code for each number of a group in a bucket.
 
     Args:
         plan: the sketches' parameters.
-        sizes: records of each value as released figures tell [shape=(values,)]; they set how well codes are used, no more.
+        sizes: records that add to each number as released figures tell (:func:`adding`) [shape=(rows,)]; they set how well codes
+            are used, no more.
 
     Returns:
-        [shape=(values,), float64]
+        [shape=(rows,), float64]
     """
     out: Floats = STEPS[plan.bits] * np.sqrt(np.maximum(sizes, 0.0) / plan.buckets + plan.variance)
     return out
+
+
+def adding(sizes: Floats, contrasted: bool) -> Floats:
+    """Records that add to each number of a group in a bucket: those of a value, or all to every contrast [shape=(rows,)]."""
+    return np.full(len(sizes) - 1, sizes.sum()) if contrasted else sizes
 
 
 class CountSketchEncoder:
@@ -80,7 +87,15 @@ class CountSketchEncoder:
         self._plan = plan
         self._groups = tuple(groups)
         self._sizes = tuple(plan.sizes[group] for group in groups)
-        self._first_row = np.cumsum([0, *self._sizes])
+        self._rows = tuple(plan.rows(group) for group in groups)
+        self._first_row = np.cumsum([0, *self._rows])
+        # Of every sum over records: its group, the row of its value 0, and the contrast that it is, 0 where each value has a row.
+        sums = [
+            (i, self._first_row[i] + max(contrast - 1, 0), contrast)
+            for i, group in enumerate(groups)
+            for contrast in (range(1, plan.sizes[group]) if group in plan.contrasts else (0,))
+        ]
+        self._sums = np.array(sums, np.int64).reshape(-1, 3)
         self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
         self._records = 0
         self._spent = False
@@ -105,7 +120,7 @@ class CountSketchEncoder:
         if digests.size and self._state.size:
             log_buckets = self._plan.buckets.bit_length() - 1
             told = Silent() if progress is None else progress
-            add_records(*self._key, digests, codes, self._first_row[:-1], log_buckets, 1, self._state, told.advance)
+            add_records(*self._key, digests, codes, self._sums, log_buckets, 1, self._state, told.advance)
 
     def merge(self, other: CountSketchEncoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.
@@ -174,7 +189,7 @@ class CountSketchEncoder:
             entropy: gives that many unpredictable bytes. Only the operating system's make the result private.
 
         Returns:
-            One table per group [shape=(values, repetitions * buckets), uint8]; codes lie below 2^bits.
+            One table per group [shape=(rows, repetitions * buckets), uint8]; codes lie below 2^bits.
 
         Raises:
             PlanError: sizes that are not the groups'.
@@ -186,12 +201,16 @@ class CountSketchEncoder:
         self._spent = True
         plan, state = self._plan, self._state
         self._state = np.empty((0, 0, 0), np.int32)
-        values, buckets = state.shape[1:]
+        rows, buckets = state.shape[1:]
         noise = noise_table(plan.variance)
-        steps = np.concatenate([code_steps(plan, np.asarray(each, np.float64)) for each in sizes] or [np.empty(0)])
-        out = np.empty((values, plan.numbers), np.uint8)
-        together = max(NOISE_CHUNK // max(values * buckets, 1), 1)
-        unsettled = np.empty(together * values * buckets, np.int64)
+        held = [
+            adding(np.asarray(each, np.float64), group in plan.contrasts)
+            for group, each in zip(self._groups, sizes, strict=True)
+        ]
+        steps = np.concatenate([code_steps(plan, each) for each in held] or [np.empty(0)])
+        out = np.empty((rows, plan.numbers), np.uint8)
+        together = max(NOISE_CHUNK // max(rows * buckets, 1), 1)
+        unsettled = np.empty(together * rows * buckets, np.int64)
         for first in range(0, plan.repetitions, together):
             some = state[first : first + together]
             counters = some.reshape(-1)

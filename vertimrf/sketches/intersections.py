@@ -120,12 +120,13 @@ def outer_measurement(
     shapes: tuple[tuple[int, ...], tuple[int, ...]],
     counts: npt.NDArray[np.float64],
     errors: npt.NDArray[np.float64],
+    freedom: float = 1.0,
 ) -> Measurement:
     """Two sides' tuples of values as one measurement, one axis per attribute and in schema order.
 
     Args:
         attributes, bins, shapes: of either side, as in :class:`Side`.
-        counts, errors: of tuples of values [shape=(left values, right values)].
+        counts, errors: of tuples of values [shape=(left values, right values)]; ``freedom``: of their noise.
     """
     both = attributes[0] + attributes[1]
     maps = bins[0] + bins[1]
@@ -137,6 +138,7 @@ def outer_measurement(
         counts=np.ascontiguousarray(counts.reshape(shape).transpose(order)),
         sigma=np.ascontiguousarray(errors.reshape(shape).transpose(order)),
         source="sketches",
+        freedom=freedom,
     )
 
 

@@ -13,6 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
 from ..privacy.accountant import epsilon as composed_epsilon
@@ -27,15 +30,19 @@ __all__ = [
     "ScheduledPair",
     "SharedKeyPlan",
     "SketchPlan",
+    "contrast_signs",
     "packed_bytes",
     "release_from_json",
     "release_to_json",
+    "touched",
 ]
 
 HIGHEST_CEILING = 40
 MOST_KEYS = 1 << 31
 MOST_VALUES = 1 << 16
 MOST_REPETITIONS = 1 << 24
+# Sizes of groups that may be published as contrasts.
+CONTRASTED = (2, 4)
 BUCKETS = tuple(1 << power for power in range(1, 16))
 
 
@@ -217,13 +224,14 @@ class SketchPlan(CrossPartyRelease):
 @dataclass(frozen=True)
 class CountSketchPlan(CrossPartyRelease):
     """Public parameters of the count sketches: every value of every group has a table of repetitions x buckets numbers, all
-    under the same secret buckets and signs.
+    under the same secret buckets and signs. Of some groups it is contrasts that have one (:func:`contrast_signs`).
 
     Attributes:
         repetitions, buckets: of the hash; buckets are a power of two, so that all are equally likely.
         variance: parameter of the discrete Gaussian noise of every number.
         bits: of every number as published.
         sizes: number of values of every group, of all parties.
+        contrasts: groups of two or four values that are published as contrasts, in order.
 
     Raises:
         PlanError: parameters that no sketch can have.
@@ -234,6 +242,7 @@ class CountSketchPlan(CrossPartyRelease):
     variance: float
     bits: int
     sizes: tuple[int, ...]
+    contrasts: tuple[int, ...] = ()
     encoder = "count-sketch"
     prices_persons = True
     tells_matches = True
@@ -253,6 +262,10 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError("A count sketch needs at least one group.")
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
+        if list(self.contrasts) != [g for g, size in enumerate(self.sizes) if g in self.contrasts and size in CONTRASTED]:
+            raise PlanError(
+                f"Contrasts are of groups of {' or '.join(map(str, CONTRASTED))} values, in order, not of {list(self.contrasts)}."
+            )
         try:
             _ = self.event
         except PrivacyError as error:
@@ -265,8 +278,12 @@ class CountSketchPlan(CrossPartyRelease):
 
     @property
     def event(self) -> CountSketchEvent:
-        """The privacy event of all sketches: a record has a value in every group."""
-        return CountSketchEvent(len(self.sizes), self.variance, self.buckets, self.repetitions)
+        """The privacy event of all sketches: a record has a value in every group, or a part in every contrast of one."""
+        return CountSketchEvent(touched(self.sizes, self.contrasts), self.variance, self.buckets, self.repetitions)
+
+    def rows(self, group: int) -> int:
+        """Numbers of a bucket that are published of a group: one a value, or one a contrast."""
+        return self.sizes[group] - (group in self.contrasts)
 
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
@@ -278,7 +295,7 @@ class CountSketchPlan(CrossPartyRelease):
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per group."""
-        return [(self.sizes[group], self.numbers) for group in groups]
+        return [(self.rows(group), self.numbers) for group in groups]
 
     def highest(self, groups: Sequence[int]) -> list[int]:
         """See :class:`CrossPartyRelease`."""
@@ -459,6 +476,25 @@ class ResponsePlan(CrossPartyRelease):
         return f"every row by randomised response, epsilon {self.epsilon:.4f} an attribute."
 
 
+def contrast_signs(size: int) -> npt.NDArray[np.int64]:
+    """Signs of values in the contrasts of a group: Walsh's functions but for the constant one [shape=(size, size - 1), 1 or -1].
+
+    A record adds its sign, or takes it away, in all of them. They are orthogonal: what noise adds to records that are told apart
+    by two groups' contrasts is no more than a Gaussian mechanism would add to these contrasts, while values of their own would
+    also tell, over and over, how many records there are and how many of each value.
+
+    Args:
+        size: 2 or 4.
+    """
+    both = np.arange(size)[:, None] & np.arange(1, size)
+    return 1 - 2 * ((both ^ (both >> 1)) & 1)
+
+
+def touched(sizes: Sequence[int], contrasts: Sequence[int]) -> int:
+    """Numbers that a record adds to in a bucket, all groups together."""
+    return len(sizes) + sum(sizes[group] - 2 for group in contrasts)
+
+
 def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
     """Bytes of tables of some shapes in a message, each number of so many bits."""
     return sum(packed_size(values * keys, bits) for values, keys in shapes)
@@ -493,8 +529,9 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
     kind = named.pop("encoder")
     if kind not in KINDS:
         raise PlanError(f"Unknown encoder {kind!r}; this version knows {', '.join(KINDS)}.")
-    if "sizes" in named:
-        named["sizes"] = tuple(named["sizes"])
+    for several in ("sizes", "contrasts"):
+        if several in named:
+            named[several] = tuple(named[several])
     if "pairs" in named:
         named["pairs"] = tuple(ScheduledPair(**pair) for pair in named["pairs"])
     return KINDS[kind](**named)

@@ -503,9 +503,9 @@ def _count_sketches(
 ) -> CountSketches:
     """Groups, numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
-    With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d numbers of a bucket, and the
-    variance of a cell is (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the
-    sets by far, at d^2 / (4 rho).
+    With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d numbers of a bucket, and a cell's
+    variance is (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by
+    far, at d^2 / (4 rho).
     """
     # A person's records cost what one does at a budget that many times smaller, to first order.
     rho /= person**2

@@ -264,7 +264,7 @@ def _shared_records(
     """
     noise = np.maximum(products.told @ products.own - of_group @ records, 1.0)
     # Every group of a party has the same sum; this is the best average of them, and the variance of its noise.
-    precision = of_group * products.own.any(axis=0)[:, None] / noise[:, None]
+    precision = of_group * (np.sign(products.own.sum(axis=0)) / noise)[:, None]
     silent = precision.sum(axis=0) == 0
     average = precision / np.where(silent, 1, precision.sum(axis=0))
     spread = records + np.where(silent, 0, 1 / np.where(silent, 1, precision.sum(axis=0)))

@@ -1,9 +1,9 @@
 """Count sketches: every value of every group under the same secret buckets and signs, with discrete Gaussian noise.
 
 A party's table has, for each value, repetitions x buckets sums of its records' signs; of some groups for each contrast, in which
-values take part with one sign or the other. What is published of a sum and its noise is a few bits: how many steps it lies from zero,
-a step being a fixed part of its standard deviation as the party's own released marginals tell it. The server knows as much, so
-that steps need not be sent.
+values take part with one sign or the other. What is published of a sum and its noise is a few bits: how many steps it lies from
+zero, a step being a fixed part of its standard deviation as the party's own released marginals tell it. The server knows as much,
+so that steps need not be sent.
 """
 
 from __future__ import annotations

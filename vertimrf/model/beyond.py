@@ -73,12 +73,14 @@ class RowDual(StepDual):
         # Rows say what the model has of a cell with an error of their own; without it, weights follow that where measurements are
         # precise and records many (Fire at epsilon 3.2: a distance of 0.49 instead of 0.019).
         each = total / codes.shape[1]
-        self.sigma = np.sqrt(np.square(self.sigma) + each * np.maximum(self.measured, 0.5 * self.sigma))
+        self.sigma = np.sqrt(np.square(self.sigma) + each * np.maximum(self.known, 0.5 * self.sigma))
         self.theta = np.zeros_like(self.measured)
         self._columns, self._tables, self._terms = _lookups(codes, measurements)
         self._logs = np.zeros(codes.shape[1])
         self._fresh = _lookups(fresh, measurements)[0]
         self.held = self.calibrate(self.theta)[1] >= FEW_ROWS * each
+        for some in self._alike:
+            self.held[some] = self.held[some].all(axis=1, keepdims=True)
         self.sigma[~self.held] = UNMEASURED * total
 
     def calibrate(self, theta: Array) -> tuple[float, Array]:
@@ -197,7 +199,7 @@ def _descend(
             weight *= SHORTER
             theta = np.zeros_like(theta)
             continue
-        squares = np.square((expected - dual.measured) / dual.sigma)[:cells][held]
+        squares = np.square((dual.contrasted(expected) - dual.measured) / dual.sigma)[:cells][held]
         before, misfit = misfit, float(squares.sum() / noise.sum())
         if misfit < NOISE_ALONE or before - misfit < LEAST_IMPROVEMENT:
             return
@@ -214,8 +216,7 @@ def _counted(measurements: Sequence[Measurement], codes: Codes, total: float) ->
 
 def _standing_out(m: Measurement, expected: Array) -> float:
     """By how many standard deviations of what noise alone would give the mean squared residual is above it."""
-    squares = np.square((expected - m.counts) / m.sigma)
-    return (float(squares.sum()) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)
+    return (m.squares(expected) / m.dimensions - 1) * math.sqrt(m.dimensions / 2)
 
 
 def _lookups(codes: Codes, measurements: Sequence[Measurement]) -> tuple[Codes, Integers, Integers]:

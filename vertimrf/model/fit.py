@@ -166,7 +166,7 @@ def fit(
         for step in range(steps):
             report = None if progress is None else functools.partial(progress, step)
             theta, expected = dual.step(weight, theta, tolerance, iterations, report)
-            before, misfit = misfit, float(np.square((expected - dual.measured) / dual.sigma).mean())
+            before, misfit = misfit, float(np.square((dual.contrasted(expected) - dual.measured) / dual.sigma).mean())
             least = min_improvement
             if least is None:
                 # Of the noise left in a cell a step takes up this part, were the cell alone. Once it goes by nothing else, the
@@ -177,7 +177,7 @@ def fit(
             if before - misfit < least:
                 break
     loss = sum(
-        0.5 * float(np.sum(np.square((table - m.counts) / m.sigma)))
+        0.5 * m.squares(table)
         for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
     )
     out = MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)

@@ -27,14 +27,14 @@ class Measurement:
         attributes: strictly increasing indices into the global schema.
         bins: per attribute the map code -> bin [shape=(size,), int], or None where values are not binned.
         counts: estimated record counts [shape=(bins of attribute 1, ..., bins of attribute l), float64]; may be negative.
-        sigma: standard deviation of each count, one number or an array of the shape of ``counts``; where ``freedom`` is below 1,
+        sigma: standard deviation of each count, one number or an array of the shape of ``counts``; where contrasts were measured,
             what it would be if the noise had no correlations, as least squares weigh it.
         source: what it measures and where it came from, for people ("age × smoker, by party hospital").
-        freedom: directions that the noise lies in, over the number of cells: 1 where cells have noise of their own, 1/4 where a
-            single number tells the four cells of a pair apart.
+        contrasts: groups of axes of which contrasts were measured: how cells differ from their mean along these axes, and not
+            the mean. Counts hold what else is known of it, for people.
 
     Raises:
-        ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or a freedom is none.
+        ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or there is no such axis.
     """
 
     attributes: tuple[int, ...]
@@ -42,7 +42,7 @@ class Measurement:
     counts: npt.NDArray[np.float64]
     sigma: float | npt.NDArray[np.float64]
     source: str = ""
-    freedom: float = 1.0
+    contrasts: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         where = self.where
@@ -57,13 +57,24 @@ class Measurement:
             raise ModelError(f"{where}: holds a count that is not finite.")
         if not np.all(np.isfinite(self.sigma)) or not np.all(np.asarray(self.sigma) > 0):
             raise ModelError(f"{where}: standard deviations must be finite and above zero.")
-        if not 0 < self.freedom <= 1:
-            raise ModelError(f"{where}: noise has a part of its cells' directions, above 0 and at most 1, not {self.freedom}.")
+        if not {axis for own in self.contrasts for axis in own} <= set(range(self.counts.ndim)):
+            raise ModelError(f"{where}: has contrasts along {self.contrasts}, but {self.counts.ndim} axes.")
 
     @property
     def where(self) -> str:
         """What to call it in errors."""
         return f"measurement of {self.source}" if self.source else f"measurement of attributes {self.attributes}"
+
+    @property
+    def freedom(self) -> float:
+        """Directions that the noise lies in, over the number of cells: 1/4 where one number tells four cells of a pair apart."""
+        return math.prod((1 - 1 / math.prod(self.counts.shape[axis] for axis in own) for own in self.contrasts), start=1.0)
+
+    def contrasted(self, table: Array) -> Array:
+        """Of a table of counts what was measured: without means along the axes of contrasts [as ``counts``]."""
+        for own in self.contrasts:
+            table = table - table.mean(axis=own, keepdims=True)
+        return table
 
     @property
     def errors(self) -> Array:
@@ -95,7 +106,16 @@ class Measurement:
         Returns:
             Half the L1 distance, in records, between the two, minus its expectation where the model is right.
         """
-        return float(0.5 * (np.abs(self.counts - expected).sum() - np.sqrt(2 / np.pi) * self.errors.sum()))
+        apart = np.abs(self.contrasted(self.counts - expected)).sum()
+        return float(0.5 * (apart - np.sqrt(2 / np.pi) * self.errors.sum()))
+
+    def squares(self, expected: Array) -> float:
+        """Sum of the squared residuals of a model, in units of sigma.
+
+        Args:
+            expected: what the model says the cells should count [as ``counts``].
+        """
+        return float(np.square(self.contrasted(self.counts - expected) / self.sigma).sum())
 
     def told(self, expected: Array) -> float:
         """How much of the squared distance from a model is more than noise, with a standard deviation of doubt: 0 to 1.
@@ -103,7 +123,7 @@ class Measurement:
         Args:
             expected: what the model says the cells should count [as ``counts``].
         """
-        squares = float(np.square((self.counts - expected) / self.sigma).sum())
+        squares = self.squares(expected)
         noise = max(self.dimensions - math.sqrt(2 * self.dimensions), 0.0)
         return max(1 - noise / squares, 0.0) if squares > 0 else 0.0
 

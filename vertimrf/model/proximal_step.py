@@ -167,7 +167,9 @@ class StepDual(abc.ABC):
 
     Attributes:
         total: record count.
-        measured, sigma: counts and standard deviations, flat over the measurements' cells [float64].
+        measured, sigma: counts, of contrasts alone where these were measured, and standard deviations, flat over the
+            measurements' cells [float64].
+        known: counts, with what else is known of those [as ``measured``].
         typical: the 90th percentile of the standard deviations of cells that are measured (see ``UNMEASURED``); the least ones
             are raised to a share of it. They still outweigh the rest a thousandfold, but where they disagree among themselves
             their parameters stay in range.
@@ -176,7 +178,9 @@ class StepDual(abc.ABC):
     def __init__(self, measurements: Sequence[Measurement], total: float) -> None:
         nothing = [np.zeros(0)]
         self.total = total
-        self.measured = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
+        self.known = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
+        self._alike = _alike(measurements)
+        self.measured = self.contrasted(self.known)
         sigma = np.concatenate([np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing)
         known = sigma[sigma < UNMEASURED * total]
         self.typical = float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
@@ -198,10 +202,21 @@ class StepDual(abc.ABC):
             ModelError: it is beyond double precision.
         """
 
+    def contrasted(self, cells: Array) -> Array:
+        """Cells without their means along the axes of contrasts [shape=(n,), float64]."""
+        out = cells.copy() if self._alike else cells
+        for some in self._alike:
+            out[some] -= out[some].mean(axis=1, keepdims=True)
+        return out
+
     def value(self, pull: Array, theta: Array) -> tuple[float, Array]:
-        """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64]."""
+        """F and its gradient; ``pull`` is weight * sigma^2 [all shape=(n,), float64].
+
+        Where contrasts were measured, parameters are contrasts too: they start as such, and their gradient stays among them.
+        """
         log_total, counts = self.calibrate(theta)
-        return self.total * log_total + descent.regularised(theta, self.measured, pull, counts), counts
+        value = self.total * log_total + descent.regularised(theta, self.measured, pull, counts)
+        return value, self.contrasted(counts)
 
     def step(
         self,
@@ -228,7 +243,9 @@ class StepDual(abc.ABC):
         """
         pull = weight * self.sigma**2
         # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
-        scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
+        scale = 1.0 / (np.maximum(self.known, 0.5 * self.sigma) + pull)
+        for some in self._alike:
+            scale[some] = scale[some].mean(axis=1, keepdims=True)
         found = _minimise(functools.partial(self.value, pull), theta, scale, self.sigma, tolerance, iterations, progress)
         return found, self.absorb(found)
 
@@ -354,6 +371,21 @@ def _minimise(
             steps[kept % MEMORY], changes[kept % MEMORY] = step, change
             kept += 1
     return theta
+
+
+def _alike(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int64]]:
+    """Flat cells that differ along the axes of one of their measurement's contrasts alone, a row of them for every mean; first
+    those of all measurements' first contrasts, then of their second ones, by the number of cells."""
+    found: dict[tuple[int, int], list[npt.NDArray[np.int64]]] = collections.defaultdict(list)
+    begin = 0
+    for m in measurements:
+        cells = begin + np.arange(m.counts.size).reshape(m.counts.shape)
+        begin += m.counts.size
+        for turn, own in enumerate(m.contrasts):
+            last = np.moveaxis(cells, own, range(cells.ndim - len(own), cells.ndim))
+            count = math.prod(m.counts.shape[axis] for axis in own)
+            found[turn, count].append(last.reshape(-1, count))
+    return [np.concatenate(found[turn]) for turn in sorted(found)]
 
 
 def _maximal(sets: Sequence[Attributes]) -> list[Attributes]:

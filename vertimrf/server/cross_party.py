@@ -263,7 +263,7 @@ def _counted_marginals(
             (groups[i].bins, groups[j].bins),
             cells.counts[block],
             cells.errors[block],
-            float(cells.freedom[i, j]),
+            (i in sketch.contrasts, j in sketch.contrasts),
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())

@@ -74,9 +74,7 @@ class Cells:
 
     Attributes:
         counts: [shape=(v, v), float64]; may be negative. Two values of one group: of no meaning.
-        errors: standard errors, of groups that are contrasted as if each cell had noise of its own (:attr:`freedom`)
-            [shape=(v, v), float64].
-        freedom: directions that the noise of two groups' cells lies in, over the number of cells [shape=(groups, groups)].
+        errors: standard errors, of groups that are contrasted as if each cell had noise of its own [shape=(v, v), float64].
         common: records that two groups' tables have in common, by the codes alone, where ``counts`` take it that they have all
             [shape=(groups, groups), float64]. A group and itself: of no meaning.
         noise: what is in the variance of a group's sum beside one for every record [shape=(groups,), float64].
@@ -84,7 +82,6 @@ class Cells:
 
     counts: Floats
     errors: Floats
-    freedom: Floats
     common: Floats
     noise: Floats
 
@@ -135,7 +132,6 @@ class _Products:
         covariances: of rows' numbers; on the diagonal, the variance that is found [shape=(rows, rows)].
         values: what rows add to indicators of values [shape=(v, rows)]; ``constant``: what is added besides [shape=(v,)].
         spread: what squared errors of rows add to those of values [shape=(v, rows)].
-        freedom: of every group, directions of its values that rows tell, over their number [shape=(groups,)].
     """
 
     own: Floats
@@ -148,7 +144,6 @@ class _Products:
     values: Floats
     constant: Floats
     spread: Floats
-    freedom: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,9 +302,8 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: P
     sums = layout.signs.T @ np.concatenate(held)
     sigmas = np.sqrt(layout.signs.T**2 @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
     return _Products(
-        layout.own, layout.group, sums, sigmas, every, told, covariances,
-        layout.values, layout.constant, layout.spread, layout.freedom,
-    )  # fmt: skip
+        layout.own, layout.group, sums, sigmas, every, told, covariances, layout.values, layout.constant, layout.spread
+    )
 
 
 def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
@@ -337,7 +331,6 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     return Cells(
         counts=counts,
         errors=np.sqrt(variance),
-        freedom=np.outer(products.freedom, products.freedom),
         common=common,
         noise=np.where(own.any(axis=0), sums.noise, np.inf),
     )
@@ -368,7 +361,6 @@ class _Layout:
     values: Floats
     constant: Floats
     spread: Floats
-    freedom: Floats
 
 
 def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
@@ -384,7 +376,6 @@ def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
         constant=np.repeat([part * own for part, own in zip(parts, contrasted, strict=True)], sizes),
         # Of a contrasted group all cells share the noise of all contrasts, as if each had its part of their mean.
         spread=_blocks([np.abs(own) * part / (own.shape[1] if part < 1 else 1) for part, own in zip(parts, signs, strict=True)]),
-        freedom=np.array([k / n for k, n in zip(rows, sizes, strict=True)]),
     )
 
 

@@ -120,13 +120,14 @@ def outer_measurement(
     shapes: tuple[tuple[int, ...], tuple[int, ...]],
     counts: npt.NDArray[np.float64],
     errors: npt.NDArray[np.float64],
-    freedom: float = 1.0,
+    contrasted: tuple[bool, bool] = (False, False),
 ) -> Measurement:
     """Two sides' tuples of values as one measurement, one axis per attribute and in schema order.
 
     Args:
         attributes, bins, shapes: of either side, as in :class:`Side`.
-        counts, errors: of tuples of values [shape=(left values, right values)]; ``freedom``: of their noise.
+        counts, errors: of tuples of values [shape=(left values, right values)];
+        contrasted: whether of a side contrasts were measured.
     """
     both = attributes[0] + attributes[1]
     maps = bins[0] + bins[1]
@@ -138,7 +139,11 @@ def outer_measurement(
         counts=np.ascontiguousarray(counts.reshape(shape).transpose(order)),
         sigma=np.ascontiguousarray(errors.reshape(shape).transpose(order)),
         source="sketches",
-        freedom=freedom,
+        contrasts=tuple(
+            tuple(order.index(axis) for axis in range(begin, begin + len(own)))
+            for begin, own, contrast in zip((0, len(attributes[0])), attributes, contrasted, strict=True)
+            if contrast
+        ),
     )
 
 

@@ -336,11 +336,15 @@ def _marginals(
             merged = merged_values(one_way, plan.local[party].one_way_sigma, merging(plan.schema, name))
         bins = tuple(merged.get(a) for a in attributes)
         shape = tuple(sizes[a] if m is None else int(m.max()) + 1 for a, m in zip(attributes, bins, strict=True))
+        larger = len(attributes) > 1 and plan.local[party].contrasts
+        contrasts = tuple(axis for axis, count in enumerate(shape) if count == 2) if larger else ()
         sigma, units = float(entry["sigma"]), entry["units"]
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
-        counts = _array(arrays, f"marginal{i}", np.int64, shape)
-        marginals.append(LocalMarginal(attributes, counts, sigma, units, bins if any(m is not None for m in bins) else ()))
+        kept = tuple(1 if axis in contrasts else count for axis, count in enumerate(shape))
+        counts = _array(arrays, f"marginal{i}", np.int64, kept)
+        held = bins if any(m is not None for m in bins) else ()
+        marginals.append(LocalMarginal(attributes, counts, sigma, units, held, contrasts))
     _check_marginals(marginals, plan.local[party], own, plan.expected_records)
     return marginals
 
@@ -355,7 +359,11 @@ def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequ
     if not all(stated) or sum(m.units for m in larger) > local.units:
         raise MessageError("its marginals are not those of the plan's ledger.")
     for i, m in enumerate(marginals):
-        _check_counts(f"marginal {i}", float(m.counts.min()), float(m.counts.max()), m.units * expected, m.sigma)
+        least, most = float(m.counts.min()), float(m.counts.max())
+        if m.contrasts:
+            # Of either sign.
+            least, most = 0.0, max(-least, most)
+        _check_counts(f"marginal {i}", least, most, m.units * expected, m.sigma)
 
 
 def _check_counts(what: str, least: float, most: float, expected: float, sigma: float) -> None:
@@ -391,15 +399,16 @@ def _packed(tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease) 
 
 @dataclass(frozen=True, eq=False)
 class LocalMarginal:
-    """A marginal of its own attributes as a party releases it: ``units * count + noise`` in every cell.
+    """A marginal of its own attributes as a party releases it: ``units * count + noise`` in every cell, or of contrasts.
 
     Attributes:
         attributes: strictly increasing attribute indices.
-        counts: units times the counts, plus noise [shape=(size, ...), int64].
+        counts: units times the counts, plus noise [shape=(size, ...), int64]; 1 along the axes of contrasts.
         sigma: standard deviation of that noise.
         units: how many units of measurement it took.
         bins: per attribute the map code -> merged value [shape=(size,), int64], or None where values are not merged; empty where
             none is. They follow from the party's one-way marginals (:mod:`vertimrf.plan.merging`), and do not travel.
+        contrasts: axes of two values along which the counts are those of the first value less those of the second.
     """
 
     attributes: tuple[int, ...]
@@ -407,13 +416,19 @@ class LocalMarginal:
     sigma: float
     units: int = 1
     bins: tuple[BinMap | None, ...] = ()
+    contrasts: tuple[int, ...] = ()
 
     @property
     def error(self) -> float:
-        """Standard deviation of a count, in records."""
+        """Standard deviation of a count, or of a contrast, in records."""
         return self.sigma / self.units
 
     def measurement(self, source: str) -> Measurement:
         """It as the model is fitted to it."""
         bins = self.bins or (None,) * len(self.attributes)
-        return Measurement(self.attributes, bins, self.counts / self.units, self.error, source)
+        counts = self.counts / self.units
+        for axis in self.contrasts:
+            counts = np.concatenate([counts, -counts], axis) / 2
+        # Noise of a contrast is in all cells that it tells apart, shared out; least squares see as much of it.
+        sigma = self.error / 2 ** (len(self.contrasts) / 2)
+        return Measurement(self.attributes, bins, counts, sigma, source, tuple((axis,) for axis in self.contrasts))

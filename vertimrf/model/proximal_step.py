@@ -216,7 +216,8 @@ class StepDual(abc.ABC):
         """
         log_total, counts = self.calibrate(theta)
         value = self.total * log_total + descent.regularised(theta, self.measured, pull, counts)
-        return value, self.contrasted(counts)
+        # Beyond the range of double precision, steps are taken back.
+        return value, self.contrasted(counts) if math.isfinite(value) else counts
 
     def step(
         self,

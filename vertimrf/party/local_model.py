@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +32,9 @@ TRIPLE_WEIGHT = 0.25
 # of the distance that noise will add to it: measured, it costs the others precision. With a part of 1 Adult's distance at one
 # party (epsilon 0.8) falls by 4 %, with 0.3 by 7 %; with 0 a loan book of 30 columns and long domains loses 7 % (two runs each).
 SCORE_ERRORS, SCORE_PART = 4.0, 0.3
-# Where they are not, marginals of every order are measured while they are so many or fewer.
+# What a number of a marginal of three attributes weighs beside that of a pair, where they are contrasts.
+CONTRAST_WEIGHT = 0.3
+# Where cliques are not scarce, marginals of every order are measured while they are so many or fewer.
 ENOUGH_MARGINALS = 500
 
 
@@ -95,10 +98,19 @@ def release_local_model(
     for (attributes, units), exact, done in zip(chosen, counted, np.cumsum(cells).tolist(), strict=True):
         sigma = plan.unit_sigma * math.sqrt(units)
         bins = tuple(maps.get(a) for a in attributes) if maps.keys() & set(attributes) else ()
-        measured.append(LocalMarginal(attributes, noise.gaussian(units * exact, sigma), sigma, units, bins))
+        axes = tuple(axis for axis, count in enumerate(exact.shape) if count == 2) if plan.contrasts else ()
+        counts = noise.gaussian(units * _contrasts(exact, axes), sigma)
+        measured.append(LocalMarginal(attributes, counts, sigma, units, bins, axes))
         if progress is not None:
             progress.advance(done, int(cells.sum()))
     return tuple(measured)
+
+
+def _contrasts(counts: npt.NDArray[np.int64], axes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Along axes of two values, the first one's records less the second one's; they keep a length of 1."""
+    for axis in axes:
+        counts = counts.take([0], axis) - counts.take([1], axis)
+    return counts
 
 
 def choose_marginals(
@@ -113,7 +125,8 @@ def choose_marginals(
     All pairs within the tree's cliques, and of the three-way marginals, smallest first, as many as keep an average count above
     the noise; where cliques are not scarce, also larger ones. Pairs that no clique holds, last, where that is worth its cost: the
     server's rows are held to them (:mod:`vertimrf.model.beyond`). The sum of the marginals' L1 errors is least with units in
-    proportion to cells^(2/3).
+    proportion to cells^(2/3), of contrasts to the numbers that are released; a contrast is in the error of every larger marginal
+    that does not tell it again, too.
 
     Args:
         tree: junction tree of the local attribute graph.
@@ -128,12 +141,24 @@ def choose_marginals(
     if plan.free:
         counted = np.cumsum([math.comb(len(sizes), k) for k in range(2, len(sizes) + 1)])
         largest = max(3, 1 + int((counted <= ENOUGH_MARGINALS).sum()))
+    two = {a for a, size in enumerate(sizes) if size == 2 and plan.contrasts}
+
+    def numbers(own: tuple[int, ...]) -> int:
+        return math.prod(sizes[a] for a in own if a not in two)
+
     inside: dict[tuple[int, ...], float] = {}
+    again: collections.Counter[tuple[int, ...]] = collections.Counter()
     for k in range(2, largest + 1):
         found = {own for clique in tree.cliques for own in itertools.combinations(clique, k)}
         weight = 1.0 if plan.free or k == 2 else TRIPLE_WEIGHT
         for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
-            inside[own] = weight * wanted.relevance(own) * math.prod(sizes[a] for a in own) ** (2 / 3)
+            scarce = weight if two.isdisjoint(own) else CONTRAST_WEIGHT ** (k - 2)
+            inside[own] = scarce * wanted.relevance(own) * numbers(own) ** (2 / 3)
+            for less in itertools.chain.from_iterable(itertools.combinations(own, j) for j in range(2, k)):
+                if not two.isdisjoint(set(own).difference(less)):
+                    again[less] += 1
+    for less, times in again.items():
+        inside[less] *= 1 + times
     spent = sum(inside.values())
     above_noise = SCORE_ERRORS * plan.score_sigma / SCORE_GRID
     apart: dict[tuple[int, ...], float] = {}
@@ -141,13 +166,13 @@ def choose_marginals(
         cells_of_pair = math.prod(sizes[a] for a in pair)
         if tree.covering(pair) >= 0 or cells_of_pair > plan.largest_clique or score <= above_noise:
             continue
-        weight = wanted.relevance(pair) * cells_of_pair ** (2 / 3)
-        if score > SCORE_PART * _distance_by_noise(cells_of_pair, plan, weight / (spent + weight)):
+        weight = wanted.relevance(pair) * numbers(pair) ** (2 / 3)
+        if score > SCORE_PART * _distance_by_noise(numbers(pair), plan, weight / (spent + weight)):
             apart[pair] = weight
     # A unit each at least.
     chosen = list(inside)[: plan.units]
     weights = np.array([inside[own] for own in chosen])
-    cells = np.array([math.prod(sizes[a] for a in own) for own in chosen], np.float64)
+    cells = np.array([numbers(own) for own in chosen], np.float64)
     error = plan.unit_sigma * np.sqrt(np.cumsum(weights) / (plan.units * weights))
     useful = (total / cells >= error) | np.array([len(own) == 2 for own in chosen], bool)
     count = int(np.flatnonzero(useful)[-1]) + 1 if useful.any() else 0
@@ -157,9 +182,9 @@ def choose_marginals(
     return [(own, int(u)) for own, u in zip(kept, units, strict=True)]
 
 
-def _distance_by_noise(cells: int, plan: LocalPlan, share: float) -> float:
+def _distance_by_noise(numbers: int, plan: LocalPlan, share: float) -> float:
     """Half the expected L1 norm of the noise in a marginal that gets a share of the units, in records."""
-    return cells * plan.unit_sigma / math.sqrt(plan.units * share) / math.sqrt(2 * math.pi)
+    return numbers * plan.unit_sigma / math.sqrt(plan.units * share) / math.sqrt(2 * math.pi)
 
 
 def _noisy_r_scores(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -168,7 +169,7 @@ class Party:
             private=self._noise.private,
             count=count,
             marginals=tuple(
-                LocalMarginal(tuple(self._varying[a] for a in m.attributes), m.counts, m.sigma, m.units, m.bins)
+                replace(m, attributes=tuple(self._varying[a] for a in m.attributes))
                 for m in released
             ),
             bins=bins,

@@ -91,6 +91,8 @@ class LocalPlan:
         unit_sigma: noise of a unit.
         largest_clique: limit on the cells of a clique of the local attribute graph (tau').
         free: whether one clique of the global model holds the attributes of all parties: no marginal keeps another out then.
+        contrasts: whether of attributes of two values larger marginals are released as contrasts, records of one value less those
+            of the other: a record still moves one number by 1, and what one-way and other marginals tell is not paid for again.
     """
 
     one_way_sigma: float
@@ -99,6 +101,7 @@ class LocalPlan:
     unit_sigma: float
     largest_clique: int
     free: bool
+    contrasts: bool = False
 
     def __post_init__(self) -> None:
         scales = (self.one_way_sigma, self.score_sigma, self.unit_sigma)
@@ -107,8 +110,9 @@ class LocalPlan:
             self.one_way_sigma == 0 and (self.units or self.score_sigma)
         ):
             raise PlanError(f"A local model's noise must be finite and above 0, and at most {MOST_SIGMA:g}, not {scales}.")
-        if not isinstance(self.free, bool):
-            raise PlanError(f"Whether a local model is free is true or false, not {self.free!r}.")
+        for what, told in (("is free", self.free), ("has contrasts", self.contrasts)):
+            if not isinstance(told, bool):
+                raise PlanError(f"Whether a local model {what} is true or false, not {told!r}.")
         if not all(type(number) is int for number in whole) or self.units < 0 or self.largest_clique < 1:
             raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
         if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:

@@ -53,8 +53,10 @@ CEILING_ABOVE_PHANTOMS = 7
 # A party's larger marginals share so many units of measurement, each a count with the same noise: fine enough to weight a few
 # hundred marginals.
 UNITS = 4096
-# Parts of a party's budget for one-way marginals and, where it has to choose its graph, for R-scores.
+# Parts of a party's budget for one-way marginals, also where it measures contrasts and all attributes have two values, and, where
+# it has to choose its graph, for R-scores.
 ONE_WAY_SHARE = 0.08
+ONE_WAY_OF_TWO = 0.33
 SCORE_SHARE = 0.08
 # Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
 FIRST_ROUND = 0.15
@@ -93,10 +95,14 @@ PUBLISHED_BINS = 8
 PUBLISHED_LEVELS = 15
 
 
-def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, free: bool, larger: bool = True) -> LocalPlan:
+def plan_local(
+    sizes: Sequence[int], rho: float, largest_clique: int, free: bool, larger: bool = True, alone: bool = False
+) -> LocalPlan:
     """LocMRF parameters that spend ``rho`` (zCDP) at one party, from public figures only.
 
-    Without ``larger``, one-way marginals are all it measures; without attributes, which ``sizes`` are of, nothing at all.
+    Without ``larger``, one-way marginals are all it measures; without attributes, which ``sizes`` are of, nothing at all. A party
+    that is ``alone`` measures contrasts: where sketches tell pairs as well, marginals as they are were as good, since they
+    tell more of each attribute alone.
     """
     d = len(sizes)
     if d == 0:
@@ -105,14 +111,16 @@ def plan_local(sizes: Sequence[int], rho: float, largest_clique: int, free: bool
         return LocalPlan(math.sqrt(0.5 * d / rho), 0.0, 0, 0.0, largest_clique, free)
     pairs = d * (d - 1) // 2
     scores = SCORE_SHARE if math.prod(sizes) > largest_clique else 0.0
-    measure = 1 - ONE_WAY_SHARE - scores
+    one_way = ONE_WAY_SHARE + (ONE_WAY_OF_TWO - ONE_WAY_SHARE) * (sizes.count(2) / d if alone else 0.0)
+    measure = 1 - one_way - scores
     return LocalPlan(
-        one_way_sigma=math.sqrt(d / (2 * ONE_WAY_SHARE * rho)),
+        one_way_sigma=math.sqrt(d / (2 * one_way * rho)),
         score_sigma=SCORE_SENSITIVITY * math.sqrt(pairs / (2 * scores * rho)) if scores else 0.0,
         units=UNITS,
         unit_sigma=max(math.sqrt(UNITS / (2 * measure * rho)), LEAST_UNIT_SIGMA),
         largest_clique=largest_clique,
         free=free,
+        contrasts=alone,
     )
 
 
@@ -399,6 +407,7 @@ def make_plan(
                     largest_clique,
                     free,
                     local_models,
+                    alone=not several,
                 )
                 for held in parties
             ),

@@ -155,6 +155,8 @@ def _holding(plan: Plan, messages: Sequence[Message]) -> Holding:
             weights.append(plan.count_sigma**-2)
             values.append(float(message.count))
         for marginal in message.marginals:
+            if marginal.contrasts:
+                continue
             weights.append(1.0 / (marginal.error**2 * marginal.counts.size))
             values.append(float(marginal.counts.sum(dtype=np.float64)) / marginal.units)
     return Holding(max(float(np.average(values, weights=weights)), 1.0), sum(weights) ** -0.5)

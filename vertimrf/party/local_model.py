@@ -33,7 +33,7 @@ TRIPLE_WEIGHT = 0.25
 # party (epsilon 0.8) falls by 4 %, with 0.3 by 7 %; with 0 a loan book of 30 columns and long domains loses 7 % (two runs each).
 SCORE_ERRORS, SCORE_PART = 4.0, 0.3
 # What a number of a marginal of three attributes weighs beside that of a pair, where they are contrasts.
-CONTRAST_WEIGHT = 0.3
+CONTRAST_WEIGHT = 0.15
 # Where cliques are not scarce, marginals of every order are measured while they are so many or fewer.
 ENOUGH_MARGINALS = 500
 

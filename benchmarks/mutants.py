@@ -525,8 +525,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a larger marginal of k units has the noise of one",
         "party/local_model.py",
-        "noise.gaussian(units * exact, sigma), sigma, units, bins))",
-        "noise.gaussian(units * exact, plan.unit_sigma), sigma, units, bins))",
+        "noise.gaussian(units * _contrasts(exact, axes), sigma)",
+        "noise.gaussian(units * _contrasts(exact, axes), plan.unit_sigma)",
         ("test_leaks.py",),
     ),
     Mutation(

@@ -210,6 +210,30 @@ def test_many_steps_reach_non_negative_least_squares() -> None:
     assert losses[2] <= least + 0.05
 
 
+def test_contrasts_are_met_as_least_squares_would_and_their_means_left_alone() -> None:
+    rng = np.random.default_rng(5)
+    sizes, total = (2, 4, 2), 200.0
+    truth = rng.dirichlet(np.full(16, 0.5)).reshape(sizes) * total
+    wanted = [((0,), ()), ((2,), ()), ((1,), ()), ((0, 1), ((0,),)), ((0, 2), ((0,), (1,))), ((0, 1, 2), ((0, 2),))]
+    measurements, rows, values = [], [], []
+    for attributes, contrasts in wanted:
+        table = marginal_of(truth, attributes)
+        # Alike along the axes of contrasts.
+        sigma = np.ones(table.shape) * (2 + 6 * rng.random([1 if a != 1 else 4 for a in attributes]))
+        m = Measurement(attributes, (None,) * table.ndim, table + rng.normal(size=table.shape) * sigma, sigma, "", contrasts)
+        measurements.append(m)
+        functionals = np.array([marginal_of(cell.reshape(sizes), attributes) for cell in np.eye(16)])
+        rows.append(np.array([(m.contrasted(own) / sigma).ravel() for own in functionals]).T)
+        values.append((m.contrasted(m.counts) / sigma).ravel())
+    best, _ = nnls(np.vstack([*rows, np.full((1, 16), 1e4)]), np.concatenate([*values, [1e4 * total]]))
+    least = 0.5 * float(np.sum((np.vstack(rows) @ best - np.concatenate(values)) ** 2))
+    exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
+    losses = [fit(sizes, measurements, total, steps=steps, **exact).loss for steps in (1, 5, 400)]
+    assert losses[0] > losses[1] > losses[2]
+    assert least <= losses[2] * (1 + 1e-9)
+    assert losses[2] <= least + 0.05
+
+
 def test_steps_end_where_they_gain_little() -> None:
     rng = np.random.default_rng(11)
     table = rng.dirichlet(np.ones(12)).reshape(3, 4) * 1e4

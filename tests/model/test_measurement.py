@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement
 
 
@@ -38,3 +40,29 @@ def test_binning_sums_values_axis_by_axis() -> None:
     measured = Measurement((2, 5), (np.array([1, 0, 1]), None), np.zeros((3, 4)), 1.0)
     # The third bin has no values.
     np.testing.assert_array_equal(measured.binned(table), [table[1], table[0] + table[2], np.zeros(4)])
+
+
+def test_contrasts_are_told_from_what_was_not_measured() -> None:
+    rng = np.random.default_rng(4)
+    m = Measurement((0, 1), (None, None), np.array([[30.0, 10.0, 5.0], [10.0, 20.0, 5.0]]), 2.0, contrasts=((0,),))
+    assert m.freedom == 0.5
+    assert m.dimensions == 3
+    np.testing.assert_allclose(m.errors, np.sqrt(2))
+    np.testing.assert_allclose(m.contrasted(m.counts), [[10, -5, 0], [-10, 5, 0]])
+    # What lies in the mean along the axis is neither told nor missed.
+    other = m.counts + np.array([100.0, -40.0, 7.0])
+    assert m.squares(other) < 1e-20
+    assert m.told(other) == 0
+    np.testing.assert_allclose(m.squares(m.counts + np.array([[2.0], [-2.0]])), 6)
+    both = Measurement((0, 1), (None, None), np.zeros((2, 2)), 1.0, contrasts=((0,), (1,)))
+    joint = Measurement((0, 1), (None, None), np.zeros((2, 2)), 1.0, contrasts=((0, 1),))
+    assert (both.freedom, joint.freedom) == (0.25, 0.75)
+    # Noise of a contrast, as least squares see it: a sum of squares of 1 for each.
+    noise = rng.normal(size=(4_000, 1, 1)) * 0.5 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    squares = [both.squares(own) for own in noise]
+    assert abs(np.mean(squares) - both.dimensions) < 5 * np.sqrt(2 / 4_000)
+    # Half the L1 norm of such noise is 2 |z| / 2, of a mean that misfits leave out, give or take 0.6.
+    misfits = [both.misfit(own) for own in noise]
+    assert abs(np.mean(misfits)) < 5 * 0.61 / np.sqrt(4_000)
+    with pytest.raises(ModelError, match="contrasts along"):
+        Measurement((0,), (None,), np.zeros(2), 1.0, contrasts=((1,),))

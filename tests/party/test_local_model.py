@@ -239,9 +239,75 @@ def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
         for m in message.marginals:
             if m.bins:
                 rows = [codes[a] if bins is None else bins[codes[a]] for a, bins in zip(m.attributes, m.bins, strict=True)]
-                truth = np.bincount(np.ravel_multi_index(rows, m.counts.shape), minlength=m.counts.size)
-                values.append((m.measurement("").counts.ravel() - truth) / m.error)
+                shape = m.measurement("").counts.shape
+                truth = np.bincount(np.ravel_multi_index(rows, shape), minlength=math.prod(shape)).reshape(shape)
+                for axis in m.contrasts:
+                    truth = truth.take([0], axis) - truth.take([1], axis)
+                values.append(((m.counts / m.units - truth) / m.error).ravel())
     together = np.concatenate(values)
     # Mean 0 and variance 1, within five standard errors (1 / sqrt(count), sqrt(2 / count)).
     assert abs(together.mean()) < 5 / math.sqrt(together.size)
     assert abs(together.var() - 1) < 5 * math.sqrt(2 / together.size)
+
+
+def test_a_party_alone_releases_contrasts_of_attributes_of_two_values():
+    schema = Schema.of({"one": [Attribute.integer(name, size) for name, size in (("a", 2), ("b", 3), ("c", 2), ("d", 2))]})
+    plan = make_plan(schema, epsilon=1.0, delta=1e-5, expected_records=2_000, nonce="contrasts")
+    assert plan.local[0].contrasts
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 2, 2_000)
+    codes = np.array([a, a + rng.integers(0, 2, 2_000), rng.integers(0, 2, 2_000), a ^ (rng.random(2_000) < 0.2)], np.uint16)
+    table = Table(schema.attributes, np.arange(1, 2_001, dtype=np.uint64), codes)
+    scores = []
+    for seed in range(150):
+        message = Party(plan, "one", Secret.new(), FixedNoise(seed)).run(table)
+        back = Message.from_bytes(message.to_bytes(plan), plan)
+        for sent, m in zip(message.marginals, back.marginals, strict=True):
+            np.testing.assert_array_equal(sent.counts, m.counts)
+            assert sent.contrasts == m.contrasts
+            truth = counted(codes, schema.sizes, m.attributes)
+            if len(m.attributes) > 1:
+                assert m.contrasts == tuple(i for i, attribute in enumerate(m.attributes) if attribute != 1)
+            # Records with an even number of second values among the contrasted attributes, less the others.
+            for axis in m.contrasts:
+                truth = np.diff(truth, axis=axis) * -1
+            assert m.counts.shape == truth.shape
+            scores.append(((m.counts / m.units - truth) / m.error).ravel())
+    together = np.concatenate(scores)
+    # Mean 0 and variance 1, within five standard errors.
+    assert abs(together.mean()) < 5 / math.sqrt(together.size)
+    assert abs(together.var() - 1) < 5 * math.sqrt(2 / together.size)
+
+
+def test_contrasts_of_the_wrong_shape_or_size_are_refused():
+    schema = Schema.of({"one": [Attribute.integer(name, 2) for name in "abc"]})
+    plan = make_plan(schema, epsilon=1.0, delta=1e-5, expected_records=100, nonce="contrasts")
+    table = Table(schema.attributes, np.arange(1, 101, dtype=np.uint64), np.zeros((3, 100), np.uint16))
+    message = Party(plan, "one", Secret.new(), FixedNoise(1)).run(table)
+    own = message.marginals[3]
+    assert own.counts.shape == (1, 1)
+    whole = replace(message, marginals=(*message.marginals[:3], replace(own, counts=np.zeros((2, 2), np.int64))))
+    with pytest.raises(MessageError, match=r"marginal3 has shape .* not \(1, 1\)"):
+        Message.from_bytes(whole.to_bytes(plan), plan)
+    # As many records as no plan expects, of either sign.
+    for sign in (-1, 1):
+        far = np.full((1, 1), sign * own.units * 10**9)
+        wrong = replace(message, marginals=(*message.marginals[:3], replace(own, counts=far), *message.marginals[4:]))
+        with pytest.raises(MessageError, match="marginal 3 has counts"):
+            Message.from_bytes(wrong.to_bytes(plan), plan)
+
+
+def test_parties_with_sketches_release_marginals_as_they_are():
+    schema = Schema.of({"one": [Attribute.integer(name, 2) for name in "abc"], "two": [Attribute.integer("d", 2)]})
+    assert not any(local.contrasts for local in make_plan(schema, epsilon=1.0, expected_records=1_000).local)
+
+
+def test_contrasts_that_larger_marginals_do_not_tell_again_get_the_most_units():
+    plan = plan_local([2] * 6, 0.5, 10**5, free=True, alone=True)
+    units = dict(choose_marginals(complete([2] * 6), 1e5, plan))
+    assert sum(units.values()) <= UNITS
+    pairs = {own: n for own, n in units.items() if len(own) == 2}
+    triples = {own: n for own, n in units.items() if len(own) == 3}
+    assert len(pairs) == 15
+    assert len(triples) == 20
+    assert min(pairs.values()) > 5 * max(triples.values())

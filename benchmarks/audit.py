@@ -241,7 +241,8 @@ def audit_published(number: int, claim: float = 0.4, attributes: int = 16, keys:
 def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     """A party's count and local marginals: 40 records with and without one, through ``Party.run``."""
     start = time.perf_counter()
-    attributes = tuple(Attribute(name=n, kind="integer", codes=4) for n in "abc")
+    sizes = (4, 2, 4)
+    attributes = tuple(Attribute(name=n, kind="integer", codes=size) for n, size in zip("abc", sizes, strict=True))
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
     plan = make_plan(
         schema, epsilon=target, delta=1e-5, expected_records=40, nonce="audit", tau=500_000 if one_clique else 20,
@@ -249,7 +250,7 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     )  # fmt: skip
     assert (plan.local[0].score_sigma == 0) == one_clique
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 4, (3, 41)).astype(np.uint16)
+    codes = rng.integers(0, np.array(sizes)[:, None], (3, 41)).astype(np.uint16)
     digests = np.arange(1, 42, dtype=np.uint64)
     full, less = (Table(attributes, digests[rows], codes[:, rows].copy()) for rows in (slice(0, None), slice(1, None)))
 
@@ -258,9 +259,13 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
         assert message.count is not None
         told = (message.count - 40) / plan.count_sigma**2
         for marginal in message.marginals:
-            cell = tuple(codes[a, 0] for a in marginal.attributes)
-            matching = np.all([codes[a, 1:] == codes[a, 0] for a in marginal.attributes], axis=0).sum()
-            told += (marginal.counts[cell] / marginal.units - matching) / marginal.error**2
+            # In a contrast the record is added or taken away, and so are the others.
+            apart = [a for axis, a in enumerate(marginal.attributes) if axis in marginal.contrasts]
+            cell = tuple(0 if a in apart else codes[a, 0] for a in marginal.attributes)
+            signs = np.prod(1 - 2 * codes[apart].astype(np.int64), axis=0)
+            matching = np.all([codes[a, 1:] == codes[a, 0] for a in marginal.attributes if a not in apart], axis=0)
+            others = (signs[1:] * matching).sum()
+            told += signs[0] * (marginal.counts[cell] / marginal.units - others) / marginal.error**2
         return float(told)
 
     ledger = plan.ledger()

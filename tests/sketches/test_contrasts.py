@@ -1,4 +1,4 @@
-"""Count sketches whose groups are published as contrasts: cells unbiased, with noise in as many directions and as large as stated."""
+"""Groups of count sketches that are published as contrasts: cells are unbiased, and their noise is as large as stated."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vertimrf.errors import MessageError
+from vertimrf.errors import MessageError, PlanError
 from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells, estimate_overlapping, predicted_cell_errors
-from vertimrf.sketches.count_sketch import CountSketchEncoder, adding, code_steps
+from vertimrf.sketches.count_sketch import STEPS, CountSketchEncoder, adding, code_steps
 from vertimrf.sketches.parameters import CountSketchPlan, contrast_signs, touched
 
 # Two groups of two values, two of four, one of three and one of two as values; four are contrasts.
 SIZES, CONTRASTS = (2, 2, 4, 4, 3, 2), (0, 1, 2, 3)
 PLAN = CountSketchPlan(repetitions=128, buckets=32, variance=40.0, bits=4, sizes=SIZES, contrasts=CONTRASTS)
-RECORDS = 3000
+RECORDS, RELEASES = 3000, 300
 FIRST = np.cumsum([0, *SIZES])
 
 
@@ -53,14 +53,6 @@ def block(table_of_cells, i, j):
     return table_of_cells[FIRST[i] : FIRST[i + 1], FIRST[j] : FIRST[j + 1]]
 
 
-def told(residual, i, j, contrasts=CONTRASTS):
-    """What two groups' codes tell of cells: without means over the values of a group that is contrasted."""
-    for axis, group in enumerate((i, j)):
-        if group in contrasts:
-            residual = residual - residual.mean(axis=axis, keepdims=True)
-    return residual
-
-
 PAIRS = list(itertools.combinations(range(len(SIZES)), 2))
 # Two parties, the second one's groups being two of contrasts, one of three values and one of two.
 PARTIES = (0, 0, 1, 1, 1, 0)
@@ -71,11 +63,11 @@ def kind(pair):
     return tuple(sorted(SIZES[group] if group in CONTRASTS else 0 for group in pair))
 
 
-def released(estimate, codes, rng, releases=400):
-    """Of several releases of one table: residuals by pair [shape=(releases, values, values)], and what the estimate states of a
-    cell [same shape], of directions [shape=(groups, groups)]."""
+def released(estimate, codes, rng):
+    """Of several releases of one table, by pair of groups: residuals and errors [each shape=(releases, values, values)]; and the
+    last one's freedom."""
     residuals, errors = {pair: [] for pair in PAIRS}, {pair: [] for pair in PAIRS}
-    for _ in range(releases):
+    for _ in range(RELEASES):
         cells, truth = estimate(codes, rng)
         for i, j in PAIRS:
             residuals[i, j].append(block(cells.counts, i, j) - truth(i, j))
@@ -109,14 +101,126 @@ def of_parts(codes, rng):
 
 
 @pytest.mark.parametrize("estimate", [of_all, of_parts])
-def test_explore(estimate):
+def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate):
+    """Squared residuals in units of errors come to the number of directions that the noise lies in, on average over 300 releases.
+
+    Sizes are known, so that residuals of contrasts have no part but what contrasts tell. Where parties hold different people, sums
+    over the other one's records are estimated. Over 4000 releases to all, pairs had ratios of 0.966 to 1.025: codes have the law
+    of Gaussian numbers only nearly. Of two groups of values errors are too large by a few per cent where people differ.
+    """
     rng = np.random.default_rng(0)
     residuals, errors, freedom = released(estimate, table(rng), rng)
-    for pair in PAIRS:
-        i, j = pair
-        left = residuals[pair]
-        projected = np.array([told(r, i, j) for r in left])
-        sq = np.square(projected / errors[pair]).sum(axis=(1, 2)) / (freedom[pair] * left[0].size)
-        full = np.square(left / errors[pair]).sum(axis=(1, 2)) / (freedom[pair] * left[0].size)
-        z = np.abs(left.mean(axis=0)) / (left.std(axis=0) / np.sqrt(len(left)) + 1e-9)
-        print(pair, kind(pair), PARTIES[i] != PARTIES[j], sq.mean().round(3), (sq.std() / 20).round(3), full.mean().round(2), z.max().round(2), left.std(axis=0).mean().round(1))
+    by_kind = {}
+    for pair, left in residuals.items():
+        spread = left.std(axis=0) / np.sqrt(RELEASES)
+        # What sizes and contrasts tell without noise is exact.
+        assert (np.abs(left.mean(axis=0)) < 5 * spread + 1e-6).all(), pair
+        squares = np.square(left / errors[pair]).sum(axis=(1, 2))
+        by_kind.setdefault(kind(pair), []).append(squares / (freedom[pair] * left[0].size))
+    assert set(by_kind) == {(2, 2), (2, 4), (4, 4), (0, 2), (0, 4), (0, 0)}
+    del by_kind[0, 0]
+    for name, ratios in by_kind.items():
+        # Pairs of a release share groups: the error is of their mean, release by release.
+        ratio = np.mean(ratios, axis=0)
+        error = ratio.std() / np.sqrt(RELEASES)
+        assert error < 0.08
+        assert abs(ratio.mean() - 1) < 5 * error + 0.04, (name, ratio.mean(), error)
+
+
+def test_noise_of_contrasts_lies_in_as_many_directions_as_there_are_contrasts():
+    rng = np.random.default_rng(1)
+    codes = table(rng)
+    cells, truth = of_all(codes, rng)
+    directions = np.array([1, 1, 3, 3, 3, 2]) / SIZES
+    np.testing.assert_allclose(cells.freedom, np.outer(directions, directions))
+    assert cells.freedom.max() == 1
+    for i, j in PAIRS:
+        residual = block(cells.counts, i, j) - truth(i, j)
+        # What is left out is known: rows and columns of a contrasted group add up to sizes.
+        if i in CONTRASTS:
+            np.testing.assert_allclose(residual.sum(axis=0), 0, atol=1e-6)
+        if j in CONTRASTS:
+            np.testing.assert_allclose(residual.sum(axis=1), 0, atol=1e-6)
+        # All cells of contrasts that have two values share one noise.
+        if kind((i, j)) == (2, 2):
+            np.testing.assert_allclose(residual, residual[0, 0] * np.array([[1, -1], [-1, 1]]), atol=1e-6)
+            np.testing.assert_allclose(block(cells.errors, i, j), block(cells.errors, i, j)[0, 0])
+    # Sums over all records are those of values alone.
+    np.testing.assert_array_equal(np.isinf(cells.noise), np.isin(np.arange(len(SIZES)), CONTRASTS))
+
+
+def test_contrasts_of_pairs_have_less_noise_than_values():
+    """And it is predicted: four cells have one noise, that of one number on either side."""
+    values = replace(PLAN, sizes=(2,) * 6, contrasts=())
+    contrasts = replace(values, contrasts=(1, 2, 4, 5))
+    even = [np.full(2, RECORDS / 2)] * 6
+    by_values, by_contrasts = (predicted_cell_errors(plan, even, RECORDS)[2:4, 8:10] for plan in (values, contrasts))
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 2, (6, RECORDS)).astype(np.uint16)
+    for plan, predicted, part in ((values, by_values, 1.0), (contrasts, by_contrasts, 0.25)):
+        digests = rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
+        cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
+        np.testing.assert_allclose(cells.errors[2:4, 8:10], predicted, rtol=0.1)
+        assert cells.freedom[1, 4] == part
+    # Cell by cell, noise of a quarter of the directions: records have 3000 + 1280 in a number where values have 1500 + 1280.
+    assert np.mean(by_contrasts) * 0.5 == pytest.approx(0.25 * (3000 + 1280) / np.sqrt(PLAN.numbers), rel=0.05)
+
+
+def test_errors_of_sizes_are_part_of_the_errors_of_contrasts():
+    rng = np.random.default_rng(3)
+    codes = table(rng)
+    groups = published(PLAN, codes, rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng)
+    known = estimate_cells(PLAN, groups, RECORDS)
+    unsure = estimate_cells(PLAN, [replace(g, sizes_sigma=np.full(len(g.sizes), 200.0)) for g in groups], RECORDS)
+    for i, j in PAIRS:
+        assert (block(unsure.errors, i, j) > block(known.errors, i, j)).all()
+    np.testing.assert_allclose(unsure.counts, known.counts)
+
+
+def test_codes_of_contrasts_have_a_row_less():
+    rng = np.random.default_rng(4)
+    groups = published(PLAN, table(rng), rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32), rng)
+    assert [len(group.codes) for group in groups] == [1, 1, 3, 3, 3, 2]
+    assert PLAN.shapes(range(6)) == [group.codes.shape for group in groups]
+    for number in (0, 4):
+        wrong = [replace(g, contrasted=g.contrasted != (k == number)) for k, g in enumerate(groups)]
+        with pytest.raises(MessageError, match=f"Group {number} has codes of shape"):
+            estimate_cells(PLAN, wrong, RECORDS)
+
+
+def test_signs_of_contrasts_are_orthogonal_and_none_is_constant():
+    for size in (2, 4):
+        signs = contrast_signs(size)
+        assert signs.shape == (size, size - 1)
+        np.testing.assert_array_equal(signs.T @ signs, size * np.eye(size - 1))
+        np.testing.assert_array_equal(signs.sum(axis=0), 0)
+    # A record adds to a number of every group, and to all contrasts of one.
+    assert [touched((2, 4, 3), contrasts) for contrasts in ((), (0,), (1,), (0, 1))] == [3, 3, 5, 5]
+    assert PLAN.event.groups == touched(SIZES, CONTRASTS) == 10
+    assert [PLAN.adds(group) for group in range(6)] == [1, 1, 3, 3, 1, 1]
+
+
+def test_steps_of_contrasts_are_set_by_all_records():
+    sizes = np.array([900.0, 100.0])
+    np.testing.assert_array_equal(adding(sizes, True), [1000.0])
+    np.testing.assert_array_equal(adding(sizes, False), sizes)
+    np.testing.assert_allclose(code_steps(PLAN, adding(sizes, True)), STEPS[4] * np.sqrt(1000 / 32 + 40))
+
+
+def test_encoders_of_contrasts_add_up():
+    rng = np.random.default_rng(5)
+    codes, digests = table(rng), rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
+
+    def fed(rows):
+        encoder = CountSketchEncoder(PLAN, range(6), bytes(32))
+        encoder.update(digests[rows], codes[:, rows])
+        return encoder
+
+    whole, one = fed(slice(None)), fed(slice(0, 1000))
+    one.merge(fed(slice(1000, None)))
+    assert one.state() == whole.state()
+    one.unmerge(fed(slice(0, 1000)))
+    assert one.state() == fed(slice(1000, None)).state()
+    # A plan with other contrasts is another.
+    with pytest.raises(PlanError, match="same plan"):
+        whole.merge(CountSketchEncoder(replace(PLAN, contrasts=(0,)), range(6), bytes(32)))

@@ -110,6 +110,7 @@ class _Populations:
         of_group: each group's population, as 1 among 0 [shape=(groups, populations), float64].
         of_row: each row's [shape=(rows, populations), float64].
         common: records that two populations have in common, their own on the diagonal [shape=(populations, populations)].
+        common_errors: their standard errors, same shape.
         inside: a row's sum over the records that are of each population [shape=(rows, populations), float64].
         errors: their standard errors [shape=(rows, populations), float64].
     """
@@ -117,6 +118,7 @@ class _Populations:
     of_group: Floats
     of_row: Floats
     common: Floats
+    common_errors: Floats
     inside: Floats
     errors: Floats
 
@@ -221,6 +223,7 @@ def estimate_cells(
         np.ones((len(groups), 1)),
         np.ones((len(products.group), 1)),
         np.array([[total]]),
+        np.zeros((1, 1)),
         products.sums[:, None],
         products.sigmas[:, None],
     )
@@ -254,7 +257,8 @@ def estimate_overlapping(
     of_group = np.eye(len(records))[list(parties)]
     held, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
     common = np.clip(held.records, 0, np.minimum.outer(records, records))
-    return _cells(plan, products, _Populations(of_group, of_group[products.group], common, inside, inside_errors)), held
+    populations = _Populations(of_group, of_group[products.group], common, held.errors, inside, inside_errors)
+    return _cells(plan, products, populations), held
 
 
 def _shared_records(
@@ -333,18 +337,22 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     for slope, whose, error in zip(slopes.T, mine.T, populations.errors.T, strict=True):
         by_size = (slope + 0.5 * left * known / known[:, None] * (whose - 2 * slope)[:, None]) * error[:, None]
         variance += by_size**2 + by_size.T**2
-    counts, variance = _of_values(products, populations, left * np.outer(known, known) + explained, variance)
+    counts, variance, freedom = _of_values(products, populations, left * np.outer(known, known) + explained, variance)
     return Cells(
         counts=counts,
         errors=np.sqrt(variance),
-        freedom=np.outer(products.freedom, products.freedom),
+        freedom=freedom,
         common=common,
         noise=np.where(own.any(axis=0), sums.noise, np.inf),
     )
 
 
-def _of_values(products: _Products, populations: _Populations, counts: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Cells of values, and squared errors, from those of rows: what contrasts leave out follows from sums [each shape=(v, v)]."""
+def _of_values(
+    products: _Products, populations: _Populations, counts: Floats, variance: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Cells of values, and squared errors, from those of rows: what contrasts leave out follows from sums [each shape=(v, v)];
+    and in how much of the directions of two groups' cells the noise lies [shape=(groups, groups)].
+    """
     values, constant = products.values, products.constant
     # A value is of its rows' population.
     mine = np.sign(products.spread @ populations.of_row)
@@ -352,10 +360,16 @@ def _of_values(products: _Products, populations: _Populations, counts: Floats, v
     told = mine @ (values @ populations.inside).T
     out = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
     out += np.outer(constant, constant) * (mine @ populations.common @ mine.T)
-    # Sums over another population's records are estimates too.
-    guessed = mine @ (values**2 @ populations.errors**2).T * (mine @ mine.T == 0) * np.square(constant)[:, None]
-    squares: Floats = products.spread @ variance @ products.spread.T + guessed + guessed.T
-    return out, squares
+    # Sums over another population's records are estimates too, and so is how many both have.
+    guessed = mine @ (values**2 @ populations.errors**2).T * np.square(constant)[:, None]
+    guessed += guessed.T + np.square(np.outer(constant, constant)) * (mine @ populations.common_errors**2 @ mine.T)
+    guessed *= mine @ mine.T == 0
+    squares: Floats = products.spread @ variance @ products.spread.T + guessed
+    # Each cell has of the rows' noise a part, of that of sums all.
+    whose = np.sign(products.spread @ np.eye(len(products.freedom))[products.group])
+    part = (whose @ np.outer(products.freedom, products.freedom) @ whose.T * (squares - guessed) + guessed) / squares
+    cells = np.outer(whose.sum(axis=0), whose.sum(axis=0))
+    return out, squares, np.minimum(whose.T @ part @ whose / cells, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,7 +461,7 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     told = (every + plan.variance * plan.buckets) / code_curve(plan.bits).gain ** 2
     inside = (layout.signs.T @ np.concatenate(held))[:, None]
     everybody = _Populations(
-        np.ones((len(sizes), 1)), np.ones((len(every), 1)), np.array([[total]]), inside, np.zeros_like(inside)
+        np.ones((len(sizes), 1)), np.ones((len(every), 1)), np.array([[total]]), np.zeros((1, 1)), inside, np.zeros_like(inside)
     )
     sums = _known_sums(layout.own, told, everybody)
     known = np.maximum(told - np.diag(sums.explained), 1.0)

@@ -104,7 +104,7 @@ def of_parts(codes, rng):
 def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate):
     """Squared residuals in units of errors come to the number of directions that the noise lies in, on average over 300 releases.
 
-    Sizes are known, so that residuals of contrasts have no part but what contrasts tell. Where parties hold different people, sums
+    Sizes are known, so residuals of contrasts have no part but what contrasts tell. Where parties hold different people, sums
     over the other one's records are estimated. Over 4000 releases to all, pairs had ratios of 0.966 to 1.025: codes have the law
     of Gaussian numbers only nearly. Of two groups of values errors are too large by a few per cent where people differ.
     """

@@ -27,7 +27,7 @@ from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.plan import Plan
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan
+from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan, contrast_signs
 
 from ..verdict import Verdict, at_least, at_most
 from .deployment import NAMES, plan_for, tables_for
@@ -116,15 +116,18 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     assert isinstance(sketch, CountSketchPlan)
     wanted = len(bucket.digests)
     # Every wanted record is a value of its own, and there is no noise: the counters are the records' signs.
-    alone = replace(sketch, sizes=(wanted,))
+    alone = replace(sketch, sizes=(wanted,), contrasts=())
     encoder = CountSketchEncoder(alone, (0,), derive(bucket.secret, plan.digest(), purpose="sketches"))
     encoder.update(bucket.digests, np.arange(wanted, dtype=np.uint16)[None])
     counters = np.frombuffer(encoder.state(), "<i4")[-sketch.repetitions * wanted * sketch.buckets :]
     signs = np.moveaxis(counters.reshape(sketch.repetitions, wanted, sketch.buckets), 1, 0).reshape(wanted, -1).astype(np.float32)
     guessed = []
-    for table in published:
+    groups = plan.schedule.of_party(plan.party_names.index(bucket.party))
+    for group, table in zip(groups, published, strict=True):
         numbers = table.astype(np.float32) - (2**sketch.bits - 1) / 2
         told = (numbers / numbers.std(axis=1, keepdims=True)) @ signs.T
+        if group in sketch.contrasts:
+            told = contrast_signs(sketch.sizes[group]) @ told
         guessed.append(told.argmax(axis=0))
     return np.array(guessed)
 

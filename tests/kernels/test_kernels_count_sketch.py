@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -33,33 +34,74 @@ def table(n, sizes, seed=0):
     return digests, np.array([rng.integers(0, size, n) for size in sizes], np.uint16).reshape(len(sizes), n)
 
 
-def first_rows(sizes):
-    return np.cumsum([0, *sizes])[:-1]
+def layout(sizes, contrasts=()):
+    """Every sum over records: its group, its row, and which contrast it is; and the rows of all groups together."""
+    sums, row = [], 0
+    for g, size in enumerate(sizes):
+        sums += [(g, row + i, i + 1) for i in range(size - 1)] if g in contrasts else [(g, row, 0)]
+        row += size - (g in contrasts)
+    return np.array(sums, np.int64).reshape(-1, 3), row
 
 
-def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=None):
+def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=None, contrasts=()):
+    sums, rows = layout(sizes, contrasts)
     if state is None:
-        state = np.zeros((repetitions, sum(sizes), 1 << log_buckets), np.int32)
-    add_records(*KEY, digests, codes, first_rows(sizes), log_buckets, np.int32(direction), state)
+        state = np.zeros((repetitions, rows, 1 << log_buckets), np.int32)
+    add_records(*KEY, digests, codes, sums, log_buckets, np.int32(direction), state)
     return state
+
+
+# Signs of two values, and of four in the order of their codes: of the lower bit, of the higher one, of both.
+CONTRASTS = {2: [[1, -1]], 4: [[1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]}
+
+
+def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
+    """Counters, one record, repetition and group after the other."""
+    _, per_word = words_needed(repetitions, log_buckets)
+    out = np.zeros((repetitions, layout(sizes, contrasts)[1], 1 << log_buckets), np.int32)
+    for i, digest in enumerate(digests):
+        for j in range(repetitions):
+            message = int(digest).to_bytes(8, "little") + (j // per_word).to_bytes(4, "little") + bytes(3)
+            word = siphash(np.array(KEY, "<u8").tobytes(), message)
+            slot = word >> (j % per_word * (log_buckets + 1))
+            bucket, sign = slot % (1 << log_buckets), 1 - 2 * (slot >> log_buckets & 1)
+            row = 0
+            for g, size in enumerate(sizes):
+                added = [s[codes[g, i]] for s in CONTRASTS[size]] if g in contrasts else np.eye(size, dtype=int)[codes[g, i]]
+                out[j, row : row + len(added), bucket] += sign * np.array(added)
+                row += len(added)
+    return out
 
 
 @pytest.mark.parametrize(("log_buckets", "repetitions"), [(1, 40), (4, 13), (10, 6), (11, 5), (15, 5)])
 def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions):
     sizes = (3, 5)
     digests, codes = table(200, sizes)
-    words, per_word = words_needed(repetitions, log_buckets)
-    expected = np.zeros((repetitions, sum(sizes), 1 << log_buckets), np.int32)
-    for i, digest in enumerate(digests):
-        for j in range(repetitions):
-            assert j // per_word < words
-            message = int(digest).to_bytes(8, "little") + (j // per_word).to_bytes(4, "little") + bytes(3)
-            word = siphash(np.array(KEY, "<u8").tobytes(), message)
-            slot = word >> (j % per_word * (log_buckets + 1))
-            bucket, sign = slot % (1 << log_buckets), 1 - 2 * (slot >> log_buckets & 1)
-            for g, first in enumerate(first_rows(sizes)):
-                expected[j, first + codes[g, i], bucket] += sign
+    expected = by_loop(digests, codes, sizes, log_buckets, repetitions)
     np.testing.assert_array_equal(sketch(digests, codes, sizes, log_buckets, repetitions), expected)
+
+
+@pytest.mark.parametrize(("log_buckets", "repetitions"), [(1, 40), (10, 6), (15, 5)])
+@pytest.mark.parametrize("contrasts", [(1,), (0, 3), (0, 1, 3, 4)])
+def test_contrasts_are_those_of_a_loop_over_records(log_buckets, repetitions, contrasts):
+    sizes = (4, 2, 3, 4, 2)
+    digests, codes = table(150, sizes, 1)
+    digests[::2] |= np.uint64(1 << 63)
+    expected = by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts)
+    found = sketch(digests, codes, sizes, log_buckets, repetitions, contrasts=contrasts)
+    np.testing.assert_array_equal(found, expected)
+    taken_out = sketch(digests, codes, sizes, log_buckets, repetitions, -1, contrasts=contrasts)
+    np.testing.assert_array_equal(taken_out, -expected)
+
+
+def test_contrasts_are_sums_of_values_with_their_signs():
+    """What contrasts tell is what the values' own counters would, under the same buckets and signs."""
+    sizes, contrasts = (4, 2, 3), (0, 1)
+    digests, codes = table(5000, sizes, 2)
+    values, found = sketch(digests, codes, sizes, 3, 20), sketch(digests, codes, sizes, 3, 20, contrasts=contrasts)
+    for rows, signs, own in ((slice(0, 4), CONTRASTS[4], slice(0, 3)), (slice(4, 6), CONTRASTS[2], slice(3, 4))):
+        np.testing.assert_array_equal(found[:, own], np.einsum("cv,rvb->rcb", np.array(signs), values[:, rows]))
+    np.testing.assert_array_equal(found[:, 4:], values[:, 6:])
 
 
 @given(
@@ -68,19 +110,21 @@ def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions):
     log_buckets=st.integers(1, 6),
     repetitions=st.integers(1, 12),
     workers=st.integers(1, 2),
+    contrasts=st.sampled_from([(), (0,), (1,), (0, 1)]),
 )
 @settings(max_examples=40)
-def test_parts_add_up_and_can_be_taken_out(cut, seed, log_buckets, repetitions, workers):
+def test_parts_add_up_and_can_be_taken_out(cut, seed, log_buckets, repetitions, workers, contrasts):
     sizes = (2, 4, 1)
+    make = functools.partial(sketch, contrasts=contrasts)
     digests, codes = table(60, sizes, seed)
     parts = [(digests[rows], np.ascontiguousarray(codes[:, rows])) for rows in (slice(0, cut), slice(cut, None))]
     with threads(workers):
-        whole = sketch(digests, codes, sizes, log_buckets, repetitions)
-        one, other = (sketch(*part, sizes, log_buckets, repetitions) for part in parts)
+        whole = make(digests, codes, sizes, log_buckets, repetitions)
+        one, other = (make(*part, sizes, log_buckets, repetitions) for part in parts)
         np.testing.assert_array_equal(whole, one + other)
-        np.testing.assert_array_equal(sketch(*parts[1], sizes, log_buckets, repetitions, -1, whole.copy()), one)
+        np.testing.assert_array_equal(make(*parts[1], sizes, log_buckets, repetitions, -1, whole.copy()), one)
     order = np.random.default_rng(seed).permutation(60)
-    shuffled = sketch(digests[order], np.ascontiguousarray(codes[:, order]), sizes, log_buckets, repetitions)
+    shuffled = make(digests[order], np.ascontiguousarray(codes[:, order]), sizes, log_buckets, repetitions)
     np.testing.assert_array_equal(shuffled, whole)
 
 

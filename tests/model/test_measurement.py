@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import ModelError
-from vertimrf.model.measurement import Measurement
+from vertimrf.model.measurement import Measurement, best_measured, by_measurement
 
 
 def test_misfit_of_independence_is_near_zero_and_of_equality_large() -> None:
@@ -66,3 +66,20 @@ def test_contrasts_are_told_from_what_was_not_measured() -> None:
     assert abs(np.mean(misfits)) < 5 * 0.61 / np.sqrt(4_000)
     with pytest.raises(ModelError, match="contrasts along"):
         Measurement((0,), (None,), np.zeros(2), 1.0, contrasts=((1,),))
+
+
+def test_the_least_noise_of_a_marginal_counts_its_freedom() -> None:
+    cells = np.full((2, 2), 10.0)
+    one = Measurement((0, 1), (None, None), cells, 4.0, contrasts=((0,), (1,)))
+    other = Measurement((0, 1), (None, None), cells, 3.0)
+    assert best_measured([other, one]) == [one]
+    assert best_measured([one, Measurement((0, 1), (None, None), cells, 1.9)])[0].sigma == 1.9
+
+
+def test_flat_cells_are_taken_apart_by_measurement() -> None:
+    shapes = ((2, 3), (4,), (1, 2))
+    every = [Measurement(tuple(range(len(s))), (None,) * len(s), np.ones(s), 1.0) for s in shapes]
+    parts = by_measurement(np.arange(12.0), every)
+    assert [part.shape for part in parts] == list(shapes)
+    np.testing.assert_array_equal(np.concatenate([part.ravel() for part in parts]), np.arange(12.0))
+    assert by_measurement(np.empty(0), []) == []

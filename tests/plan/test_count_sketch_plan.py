@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -62,11 +63,45 @@ def test_fewer_bits_where_messages_are_the_limit():
     assert bits[0] < bits[-1]
 
 
-def test_small_attributes_go_together_where_one_clique_holds_all():
-    pairs = [group.attributes for group in plan_of((2, 2, 2, 2), (2, 2, 2)).groups]
-    assert pairs == [(0, 1), (2, 3), (4, 5), (6,)]
-    assert [group.attributes for group in plan_of((2, 2, 2, 2), (2, 2, 2), tau=100).groups] == [(a,) for a in range(7)]
-    # Wide domains are cut.
+def groups_of(left, right, **changes):
+    """Attributes of every group, and which groups are contrasts."""
+    plan = plan_of(left, right, **changes)
+    return [group.attributes for group in plan.groups], plan.sketch.contrasts
+
+
+def test_attributes_of_two_values_are_contrasts():
+    alone = [(a,) for a in range(6)]
+    # One group of every party stays as values: the first where all have two.
+    assert groups_of((2, 3, 2), (2, 2, 41), tau=10) == (alone, (0, 2, 3, 4))
+    assert groups_of((2, 2, 2), (2, 2, 2), tau=10) == (alone, (1, 2, 4, 5))
+    assert groups_of((2, 2, 2), (3, 2, 4), tau=10) == (alone, (1, 2, 4))
+    # Those of other sizes never are.
+    assert groups_of((3, 4, 5), (4, 4, 16), tau=10) == (alone, ())
+    assert groups_of((2,), (2,)) == ([(0,), (1,)], ())
+    plan = plan_of((2, 3, 2), (2, 2, 41), tau=10)
+    assert plan.sketch.event.groups == 6
+    assert [plan.sketch.rows(group) for group in range(6)] == [1, 3, 1, 1, 1, 41]
+
+
+def test_they_go_together_where_one_clique_holds_all_and_noise_is_small():
+    pairs = [(0, 1), (2, 3), (4, 5), (6,)]
+    plan = plan_of((2, 2, 2, 2), (2, 2, 2))
+    assert groups_of((2, 2, 2, 2), (2, 2, 2)) == (pairs, (1, 3))
+    assert plan.sketch.sizes == (4, 4, 4, 2)
+    # Three numbers of the second group, one of each of the others.
+    assert plan.sketch.event.groups == 6
+    assert plan.sketch.shapes((0, 1)) == [(4, plan.sketch.numbers), (3, plan.sketch.numbers)]
+    # Whatever is between them; the one left over is alone.
+    assert groups_of((2, 4, 2, 3), (2, 2, 2)) == ([(0, 2), (1,), (3,), (4, 5), (6,)], (0, 4))
+    # Cliques are scarce, or values many, or there is much noise: each alone.
+    alone = [(a,) for a in range(7)]
+    assert groups_of((2, 2, 2, 2), (2, 2, 2), tau=100) == (alone, (1, 2, 3, 5, 6))
+    assert groups_of((2, 2, 2, 2), (5, 2, 2)) == (alone, (1, 2, 3, 5, 6))
+    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=0.02) == (alone, (1, 2, 3, 5, 6))
+    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=0.02, expected_records=100 * ROWS)[0] == pairs
+
+
+def test_wide_domains_are_cut():
     assert plan_of((5000, 3), (4,), tau=1000).groups[0].bins == (COUNT_BINS,)
 
 
@@ -82,9 +117,39 @@ def test_an_edited_plan_is_refused():
         with pytest.raises(PlanError, match="more than its target"):
             Plan.from_json(data | {"sketch": data["sketch"] | change})
     with pytest.raises(PlanError, match="do not fit its groups"):
-        Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2]}})
+        Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2], "contrasts": []}})
     with pytest.raises(PlanError, match="two only with scheduled pairs"):
         plan_of(rounds=2)
+
+
+def test_plans_with_contrasts_come_back_and_those_from_before_have_none():
+    plan = plan_of((2, 2, 2, 2), (2, 2, 2))
+    data = json.loads(json.dumps(plan.to_json()))
+    assert data["sketch"]["contrasts"] == [1, 3]
+    back = Plan.from_json(data)
+    assert back.sketch == plan.sketch
+    assert back.digest() == plan.digest()
+    before = plan_of((4, 3), (4, 5)).to_json()
+    del before["sketch"]["contrasts"]
+    assert Plan.from_json(before).sketch.contrasts == ()
+
+
+@pytest.mark.parametrize("contrasts", [[1], [2, 0], [0, 0], [4], [-1], [0, 9], [True], [0.0], ["0"], [[0]]])
+def test_contrasts_that_no_group_has_are_refused(contrasts):
+    data = plan_of((2, 3, 2), (4, 5), tau=10).to_json()
+    said = r"^(.*: )?Contrasts are of groups of 2 or 4 values, in order, not of \[[^]]*\]+\.$"
+    with pytest.raises(PlanError, match=said):
+        Plan.from_json(data | {"sketch": data["sketch"] | {"contrasts": contrasts}})
+
+
+def test_a_second_release_of_contrasts_adds_all_their_numbers():
+    """The first party's groups: four values, of which a record has one, and three contrasts."""
+    plan = plan_of((2, 2, 2, 2), (2, 2, 2))
+    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    assert event.groups == 6
+    assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
+    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == replace(event, groups=10)
+    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == replace(event, groups=8)
 
 
 def test_a_second_release_is_priced_as_so_many_groups_more():

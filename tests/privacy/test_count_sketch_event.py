@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from builders import schema_of
+from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
 from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.accountant import by_pld, by_renyi, delta
 from vertimrf.privacy.count_sketch import _log_power, backward_renyi, excess, forward_renyi, ratio_law
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, event_from_json, event_to_json
+from vertimrf.sketches.count_sketch import CountSketchEncoder
+from vertimrf.sketches.parameters import CountSketchPlan, touched
 
 
 def half_integer_gaussian(variance):
@@ -112,6 +118,57 @@ def test_the_likelihood_ratio_is_that_of_the_two_laws():
     sums = np.add.outer(values, values)[inner, inner]
     formula = math.exp(-2 / (2 * variance)) * np.cosh(sums / variance)
     np.testing.assert_allclose(0.5 * (plus + minus) / without, formula, rtol=1e-9)
+
+
+def shifts_of(plan, codes):
+    """What one record may add to the numbers of a repetition, as the encoder adds it [shape=(ways, numbers)]."""
+    encoder = CountSketchEncoder(plan, range(len(plan.sizes)), bytes(range(32)))
+    encoder.update(np.array([7], np.uint64), np.array(codes, np.uint16)[:, None])
+    counters = np.frombuffer(encoder.state(), "<i4", offset=24).reshape(plan.repetitions, -1)
+    ways, times = np.unique(counters, axis=0, return_counts=True)
+    # Every bucket and sign about as often.
+    assert chisquare(times).pvalue > 1e-4
+    return ways
+
+
+@pytest.mark.parametrize(
+    ("sizes", "contrasts", "buckets"), [((2, 2), (0,), 2), ((2, 2), (0, 1), 2), ((4, 2), (0,), 1), ((4, 2), (), 2)]
+)
+def test_contrasts_are_priced_as_the_numbers_that_a_record_adds_to(sizes, contrasts, buckets):
+    """P and Q of whole repetitions, point by point over all numbers that a record may touch, for every record that there is."""
+    variance = 4.0
+    ways = 2 * buckets
+    # A record is in one bucket in many repetitions; one bucket is no sketch's, but half of two are its.
+    plan = CountSketchPlan(1000, 2, variance, 4, sizes, contrasts)
+    groups = touched(sizes, contrasts)
+    event = replace(plan.event, buckets=buckets, repetitions=1)
+    assert event.groups == groups == len(sizes) + (2 if sizes[0] == 4 and contrasts else 0)
+    values, p = half_integer_gaussian(variance)
+    near = np.abs(values) < 9 * math.sqrt(variance)
+    values, p = values[near], p[near]
+    ratio, mass, lost = event.law
+    for codes in itertools.product(*map(range, sizes)):
+        shifts = shifts_of(plan, codes)
+        assert len(shifts) == 4
+        shifts = shifts[[(s.reshape(-1, 2)[:, buckets:] == 0).all() for s in shifts]]
+        assert len(shifts) == ways
+        reached = np.flatnonzero(shifts.any(axis=0))
+        assert len(reached) == groups * buckets == 4
+        law = functools.reduce(np.multiply.outer, [p] * len(reached))
+        present = np.zeros(law.shape)
+        for shift in shifts[:, reached]:
+            moved = [np.exp((2 * s * values - s * s) / (2 * variance)) for s in shift]
+            present += functools.reduce(np.multiply.outer, moved) / ways
+        assert (law * present).sum() == pytest.approx(1, abs=1e-9)
+        for epsilon in (0.0, 0.1, 0.4, 0.9):
+            added = (law * np.maximum(present - math.exp(epsilon), 0)).sum()
+            removed = (law * np.maximum(1 - math.exp(epsilon) * present, 0)).sum()
+            for exact, priced in (
+                (added, mass @ np.maximum(ratio - math.exp(epsilon), 0)),
+                (removed, mass @ np.maximum(1 - math.exp(epsilon) * ratio, 0)),
+            ):
+                assert exact <= priced + lost + 1e-12
+                assert exact == pytest.approx(priced, rel=2e-3, abs=2e-5)
 
 
 def test_delta_by_simulation():

@@ -77,6 +77,24 @@ def test_the_priced_law_dominates_the_true_one_whatever_values_two_records_have(
     check_dominated(ratio, CountSketchEvent(2, variance, 64, 1, 2), pattern == "all the same")
 
 
+def test_the_priced_law_dominates_the_true_one_of_two_records_on_either_side_of_a_contrast():
+    """2000 draws: a number that both add to, with opposite signs, and one for each of their values."""
+    rng = np.random.default_rng(4)
+    variance, buckets = 4.0, 64
+    noise = discrete_noise(rng, variance, (2000, 3, buckets))
+    adds = np.array([[1, 1, 0], [-1, 0, 1]])
+    total = np.zeros(len(noise))
+    for places in itertools.product(range(buckets), repeat=2):
+        for signs in itertools.product((1, -1), repeat=2):
+            shift = np.zeros((3, buckets))
+            for row, bucket, sign in zip(adds, places, signs, strict=True):
+                shift[:, bucket] += sign * row
+            at = np.argwhere(shift)
+            inner = noise[:, at[:, 0], at[:, 1]] @ shift[tuple(at.T)]
+            total += np.exp((inner - (shift**2).sum() / 2) / variance)
+    check_dominated(total / (2 * buckets) ** 2, CountSketchEvent(2, variance, buckets, 1, 2), False)
+
+
 def test_the_priced_law_dominates_that_of_three_records_of_equal_values():
     """40,000 draws. The ratio by how the records share buckets: none, two, all three."""
     rng = np.random.default_rng(2)

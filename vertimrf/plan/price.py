@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..errors import PlanError
 from ..privacy.events import CountSketchEvent, Event, GaussianEvent, GRREvent, SketchEvent
 from ..privacy.ledger import Ledger, LedgerEntry
-from ..sketches.parameters import SketchPlan
+from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .plan import Plan
 
 __all__ = ["ledger_of_releases", "price_in_words"]
@@ -24,7 +24,7 @@ def ledger_of_releases(
     Noisy marginals and counts, and rows by randomised response, simply compose. Sketches do not: a plan's hashes are the same
     in every release, so that under one key a record touches one sketch *per release* of each party of the scheduled pair, all
     with the same level: with one more release of one party 3 sketches a key, of both 4, and each of both three times 6. So it is
-    with count sketches: every release of a group is one group more.
+    with count sketches: every release of a group is one group more, or as many as it has contrasts.
 
     Args:
         plan: the plan.
@@ -53,7 +53,9 @@ def ledger_of_releases(
         elif isinstance(event, CountSketchEvent) and agreed:
             events = [_count_sketches(event, agreed.pop(0))]
         elif isinstance(event, CountSketchEvent):
-            events = [_count_sketches(event, sum(messages[owner] for owner in plan.schedule.parties))]
+            assert isinstance(plan.sketch, CountSketchPlan)
+            added = (plan.sketch.adds(group) * messages[owner] for group, owner in enumerate(plan.schedule.parties))
+            events = [_count_sketches(event, sum(added))]
         elif isinstance(event, GRREvent):
             owners = plan.schedule.parties
             repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])]
@@ -79,7 +81,8 @@ def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Even
 
 
 def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
-    """Count sketches of so many groups; too many for their noise count as if buckets and signs were known, which costs more."""
+    """Count sketches of so many groups, or numbers that a record adds to; too many for their noise count as if buckets and signs
+    were known, which costs more."""
     if groups * event.records <= event.variance:
         return replace(event, groups=groups)
     return GaussianEvent(math.sqrt(groups * event.variance), groups * event.records, event.repetitions)

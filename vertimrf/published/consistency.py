@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,7 @@ def enforce(
         tables.append(_Table(_distribution(m.counts, what, empty_is_even=True), m.attributes, m.bins))
     _reconcile(tables, local, tolerance, sweeps)
     return [
-        Measurement(m.attributes, m.bins, table.shares * total, m.sigma, f"{m.source}, consistent".lstrip(", "))
+        replace(m, counts=table.shares * total, source=f"{m.source}, consistent".lstrip(", "))
         for m, table in zip(measurements, tables, strict=True)
     ]
 

@@ -7,6 +7,7 @@ Pr[X, Y] Pr[A | X] Pr[B | Y]; UniSam spreads it evenly. Both are linear: one mul
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -121,4 +122,4 @@ def _expand(measurement: Measurement, shares: Sequence[_Shares | None], how: str
         variance = variance.take(bins, axis=axis) * of_error**2 + (values * error) ** 2
         values = values * of_count
     source = f"{measurement.source}, {how}" if measurement.source else how
-    return Measurement(measurement.attributes, (None,) * values.ndim, values, np.sqrt(variance), source)
+    return replace(measurement, bins=(None,) * values.ndim, counts=values, sigma=np.sqrt(variance), source=source)

@@ -91,9 +91,10 @@ def in_words(entry: LedgerEntry) -> str:
             )
         case CountSketchEvent(variance=variance, groups=groups, repetitions=repetitions, buckets=buckets):
             return (
-                f"{who} mixed their records into {repetitions * buckets:,} counters for every value of {groups} attributes or "
-                "groups of them. Which counters a record moves, and whether up or down, is decided by a secret that the server "
-                f"does not have. A record moves a counter by 1; random noise of typically {math.sqrt(variance):,.1f} was added, "
+                f"{who} mixed their records into tables of {repetitions * buckets:,} counters, one table for every value of an "
+                f"attribute, or for what tells its two values apart; a record is in {groups} of them. Which counters a record "
+                "moves, and whether up or down, is decided by a secret that the server does not have. A record moves a counter "
+                f"by 1; random noise of typically {math.sqrt(variance):,.1f} was added, "
                 "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
                 "common."
             )

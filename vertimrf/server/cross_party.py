@@ -320,7 +320,8 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
             if plan.schedule.parties[i] != plan.schedule.parties[j]:
                 cells = sizes[i] * sizes[j]
                 attributes = plan.groups[i].attributes, plan.groups[j].attributes
-                out.append(Prediction(attributes, cells, n / cells, float(errors[first[i], first[j]])))
+                freedom = plan.sketch.rows(i) * plan.sketch.rows(j) / cells
+                out.append(Prediction(attributes, cells, n / cells, float(errors[first[i], first[j]]) * math.sqrt(freedom)))
     if not isinstance(plan.sketch, SketchPlan):
         return out
     for pair in plan.sketch.pairs:

@@ -74,7 +74,9 @@ class Parts:
             if len(parties) == 2:
                 for axis, a in enumerate(m.attributes):
                     (other,) = parties - {schema.party_of(a)}
-                    told.setdefault((a, other), []).append(_row_sums(m, axis))
+                    # Contrasts of the other party's attributes leave out what they would sum to.
+                    if all(axis in own for own in m.contrasts):
+                        told.setdefault((a, other), []).append(_row_sums(m, axis))
         margins = []
         for a in range(len(schema.sizes)):
             party = schema.party_of(a)
@@ -238,7 +240,7 @@ def of_common_people(schema: Schema, crossing: Sequence[Measurement]) -> list[Me
 def _row_sums(m: Measurement, axis: int) -> Measurement:
     """What a cross-party measurement tells of an attribute alone: of each value, how many records the other party has as well."""
     others = tuple(k for k in range(m.counts.ndim) if k != axis)
-    spread = np.sqrt(np.broadcast_to(np.square(m.sigma), m.counts.shape).sum(axis=others))
+    spread = np.sqrt(np.square(m.errors).sum(axis=others))
     return Measurement((0,), (m.bins[axis],), m.counts.sum(axis=others), spread, m.source)
 
 

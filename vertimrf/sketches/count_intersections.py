@@ -74,7 +74,8 @@ class Cells:
 
     Attributes:
         counts: [shape=(v, v), float64]; may be negative. Two values of one group: of no meaning.
-        errors: standard errors, of groups that are contrasted as if each cell had noise of its own [shape=(v, v), float64].
+        errors: standard errors, of groups that are contrasted those of the contrasts alone, as if each cell had noise of its own
+            [shape=(v, v), float64].
         common: records that two groups' tables have in common, by the codes alone, where ``counts`` take it that they have all
             [shape=(groups, groups), float64]. A group and itself: of no meaning.
         noise: what is in the variance of a group's sum beside one for every record [shape=(groups,), float64].
@@ -249,7 +250,8 @@ def estimate_overlapping(
     of_group = np.eye(len(records))[list(parties)]
     held, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
     common = np.clip(held.records, 0, np.minimum.outer(records, records))
-    return _cells(plan, products, _Populations(of_group, of_group[products.group], common, inside, inside_errors)), held
+    populations = _Populations(of_group, of_group[products.group], common, inside, inside_errors)
+    return _cells(plan, products, populations), held
 
 
 def _shared_records(
@@ -327,7 +329,8 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     for slope, whose, error in zip(slopes.T, mine.T, populations.errors.T, strict=True):
         by_size = (slope + 0.5 * left * known / known[:, None] * (whose - 2 * slope)[:, None]) * error[:, None]
         variance += by_size**2 + by_size.T**2
-    counts, variance = _of_values(products, populations, left * np.outer(known, known) + explained, variance)
+    counts = _of_values(products, populations, left * np.outer(known, known) + explained)
+    variance = products.spread @ variance @ products.spread.T
     return Cells(
         counts=counts,
         errors=np.sqrt(variance),
@@ -336,8 +339,8 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     )
 
 
-def _of_values(products: _Products, populations: _Populations, counts: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Cells of values, and squared errors, from those of rows: what contrasts leave out follows from sums [each shape=(v, v)]."""
+def _of_values(products: _Products, populations: _Populations, counts: Floats) -> Floats:
+    """Cells of values from those of rows; what contrasts leave out follows from sums [shape=(v, v)]."""
     values, constant = products.values, products.constant
     # A value is of its rows' population.
     mine = np.sign(products.spread @ populations.of_row)
@@ -345,10 +348,7 @@ def _of_values(products: _Products, populations: _Populations, counts: Floats, v
     told = mine @ (values @ populations.inside).T
     out = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
     out += np.outer(constant, constant) * (mine @ populations.common @ mine.T)
-    # Sums over another population's records are estimates too.
-    guessed = mine @ (values**2 @ populations.errors**2).T * (mine @ mine.T == 0) * np.square(constant)[:, None]
-    squares: Floats = products.spread @ variance @ products.spread.T + guessed + guessed.T
-    return out, squares
+    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -262,7 +262,8 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError("A count sketch needs at least one group.")
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
-        if list(self.contrasts) != [g for g, size in enumerate(self.sizes) if g in self.contrasts and size in CONTRASTED]:
+        known = {g for g in self.contrasts if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] in CONTRASTED}
+        if list(self.contrasts) != sorted(known):
             raise PlanError(
                 f"Contrasts are of groups of {' or '.join(map(str, CONTRASTED))} values, in order, not of {list(self.contrasts)}."
             )
@@ -284,6 +285,10 @@ class CountSketchPlan(CrossPartyRelease):
     def rows(self, group: int) -> int:
         """Numbers of a bucket that are published of a group: one a value, or one a contrast."""
         return self.sizes[group] - (group in self.contrasts)
+
+    def adds(self, group: int) -> int:
+        """Numbers of a bucket that a record adds to, of a group: its value's, or every contrast."""
+        return self.rows(group) if group in self.contrasts else 1
 
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""

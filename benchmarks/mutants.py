@@ -581,7 +581,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "larger marginals are read in whatever values they have",
         "message.py",
-        'counts = _array(arrays, f"marginal{i}", np.int64, shape)',
+        'counts = _array(arrays, f"marginal{i}", np.int64, kept)',
         'counts = arrays[f"marginal{i}"]',
         ("party/test_local_model.py",),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,11 @@ def test_contrasts_are_told_from_what_was_not_measured() -> None:
     assert m.squares(other) < 1e-20
     assert m.told(other) == 0
     np.testing.assert_allclose(m.squares(m.counts + np.array([[2.0], [-2.0]])), 6)
+    # Where the mean is known, it is met like the rest, and adds no noise.
+    known = replace(m, completed=True)
+    assert known.dimensions == 3
+    np.testing.assert_allclose(known.contrasted(m.counts), m.counts)
+    assert known.squares(other) > 0
     both = Measurement((0, 1), (None, None), np.zeros((2, 2)), 1.0, contrasts=((0,), (1,)))
     joint = Measurement((0, 1), (None, None), np.zeros((2, 2)), 1.0, contrasts=((0, 1),))
     assert (both.freedom, joint.freedom) == (0.25, 0.75)

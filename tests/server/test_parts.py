@@ -259,7 +259,10 @@ def test_the_population_is_in_the_plan():
     assert Plan.from_json(wider.to_json()) == wider
     assert wider.to_json()["population"] == "outer"
     assert replace(plan, population="outer").digest() != plan.digest()
-    assert [entry.event for entry in wider.entries()] == [entry.event for entry in plan.entries()]
+    # Sketches are of values, where those for the inner population are of contrasts; a record adds to as many numbers.
+    assert (plan.sketch.contrasts, wider.sketch.contrasts) == ((2, 5), ())
+    assert {entry.event.groups for entry in (wider.entries()[-1], plan.entries()[-1])} == {6}
+    assert [entry.released for entry in wider.entries()[:-1]] == [entry.released for entry in plan.entries()[:-1]]
     assert "everybody that any party holds" in wider.summary()
     with pytest.raises(PlanError, match="inner or outer, not 'both'"):
         plan_for(population="both")
@@ -271,16 +274,17 @@ def test_the_population_is_in_the_plan():
 
 
 def test_messages_tell_nothing_of_the_population_but_the_plan(world):
-    """What a party sends has the same parts, whatever population the result is to be of."""
+    """What a party sends has the same parts, whatever population the result is to be of: of contrasts, or of values."""
     _, _, (one, _) = world
     secret = Secret.new()
     shapes = []
     for population in ("inner", "outer"):
         plan = plan_for(population=population, nonce="same")
         message = Message.from_bytes(Party(plan, "one", secret).run(one).to_bytes(plan), plan)
-        shapes.append([m.counts.shape for m in message.marginals] + [s.shape for s in message.sketches])
+        shapes.append([m.counts.shape for m in message.marginals] + [len(s) for s in message.sketches])
     assert shapes[0][:3] == shapes[1][:3]
-    assert shapes[0][-3:] == shapes[1][-3:]
+    assert shapes[0][-3:] == [3, 4, 1]
+    assert shapes[1][-3:] == [3, 4, 2]
 
 
 def test_raking_meets_margins():

@@ -73,7 +73,7 @@ class RowDual(StepDual):
         # Rows say what the model has of a cell with an error of their own; without it, weights follow that where measurements are
         # precise and records many (Fire at epsilon 3.2: a distance of 0.49 instead of 0.019).
         each = total / codes.shape[1]
-        self.sigma = np.sqrt(np.square(self.sigma) + each * np.maximum(self.known, 0.5 * self.sigma))
+        self.sigma = np.sqrt(np.square(self.sigma) + each * np.maximum(self.measured, 0.5 * self.sigma))
         self.theta = np.zeros_like(self.measured)
         self._columns, self._tables, self._terms = _lookups(codes, measurements)
         self._logs = np.zeros(codes.shape[1])

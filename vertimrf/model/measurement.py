@@ -31,7 +31,9 @@ class Measurement:
             what it would be if the noise had no correlations, as least squares weigh it.
         source: what it measures and where it came from, for people ("age × smoker, by party hospital").
         contrasts: groups of axes of which contrasts were measured: how cells differ from their mean along these axes, and not
-            the mean. Counts hold what else is known of it, for people.
+            the mean.
+        completed: whether that mean is known besides, well enough to be met like the rest: counts then hold it. Otherwise it
+            counts for nothing.
 
     Raises:
         ModelError: shapes disagree, a count is not finite, a standard deviation is not positive, or there is no such axis.
@@ -43,6 +45,7 @@ class Measurement:
     sigma: float | npt.NDArray[np.float64]
     source: str = ""
     contrasts: tuple[tuple[int, ...], ...] = ()
+    completed: bool = False
 
     def __post_init__(self) -> None:
         where = self.where
@@ -71,8 +74,8 @@ class Measurement:
         return math.prod((1 - 1 / math.prod(self.counts.shape[axis] for axis in own) for own in self.contrasts), start=1.0)
 
     def contrasted(self, table: Array) -> Array:
-        """Of a table of counts what was measured: without means along the axes of contrasts [as ``counts``]."""
-        for own in self.contrasts:
+        """Of a table of counts what is to be met: without means along the axes of contrasts, unless known [as ``counts``]."""
+        for own in () if self.completed else self.contrasts:
             table = table - table.mean(axis=own, keepdims=True)
         return table
 

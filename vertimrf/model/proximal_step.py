@@ -167,9 +167,8 @@ class StepDual(abc.ABC):
 
     Attributes:
         total: record count.
-        measured, sigma: counts, of contrasts alone where these were measured, and standard deviations, flat over the
+        measured, sigma: counts, of contrasts alone where nothing else is known, and standard deviations, flat over the
             measurements' cells [float64].
-        known: counts, with what else is known of those [as ``measured``].
         typical: the 90th percentile of the standard deviations of cells that are measured (see ``UNMEASURED``); the least ones
             are raised to a share of it. They still outweigh the rest a thousandfold, but where they disagree among themselves
             their parameters stay in range.
@@ -178,9 +177,9 @@ class StepDual(abc.ABC):
     def __init__(self, measurements: Sequence[Measurement], total: float) -> None:
         nothing = [np.zeros(0)]
         self.total = total
-        self.known = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
         self._alike = _alike(measurements)
-        self.measured = self.contrasted(self.known)
+        counts = np.concatenate([m.counts.ravel() for m in measurements] or nothing).astype(np.float64)
+        self.measured = self.contrasted(counts)
         sigma = np.concatenate([np.broadcast_to(m.sigma, m.counts.shape).ravel() for m in measurements] or nothing)
         known = sigma[sigma < UNMEASURED * total]
         self.typical = float(np.quantile(known if known.size else sigma, 0.9)) if measurements else 1.0
@@ -244,7 +243,7 @@ class StepDual(abc.ABC):
         """
         pull = weight * self.sigma**2
         # Measured counts stand in for expected ones in the Hessian's diagonal; half a sigma for those that noise has eaten.
-        scale = 1.0 / (np.maximum(self.known, 0.5 * self.sigma) + pull)
+        scale = 1.0 / (np.maximum(self.measured, 0.5 * self.sigma) + pull)
         for some in self._alike:
             scale[some] = scale[some].mean(axis=1, keepdims=True)
         found = _minimise(functools.partial(self.value, pull), theta, scale, self.sigma, tolerance, iterations, progress)
@@ -382,7 +381,7 @@ def _alike(measurements: Sequence[Measurement]) -> list[npt.NDArray[np.int64]]:
     for m in measurements:
         cells = begin + np.arange(m.counts.size).reshape(m.counts.shape)
         begin += m.counts.size
-        for turn, own in enumerate(m.contrasts):
+        for turn, own in enumerate(() if m.completed else m.contrasts):
             last = np.moveaxis(cells, own, range(cells.ndim - len(own), cells.ndim))
             count = math.prod(m.counts.shape[axis] for axis in own)
             found[turn, count].append(last.reshape(-1, count))

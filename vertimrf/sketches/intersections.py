@@ -144,6 +144,7 @@ def outer_measurement(
             for begin, own, contrast in zip((0, len(attributes[0])), attributes, contrasted, strict=True)
             if contrast
         ),
+        completed=True,
     )
 
 

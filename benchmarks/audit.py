@@ -17,7 +17,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -249,6 +249,8 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
         shares=Shares(0.3, 0.7, 0.0),
     )  # fmt: skip
     assert (plan.local[0].score_sigma == 0) == one_clique
+    # Marginals as they are and contrasts in one message.
+    plan = replace(plan, local=(replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(0)
     codes = rng.integers(0, np.array(sizes)[:, None], (3, 41)).astype(np.uint16)
     digests = np.arange(1, 42, dtype=np.uint64)

@@ -250,10 +250,10 @@ def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
     assert abs(together.var() - 1) < 5 * math.sqrt(2 / together.size)
 
 
-def test_a_party_alone_releases_contrasts_of_attributes_of_two_values():
+def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does():
     schema = Schema.of({"one": [Attribute.integer(name, size) for name, size in (("a", 2), ("b", 3), ("c", 2), ("d", 2))]})
     plan = make_plan(schema, epsilon=1.0, delta=1e-5, expected_records=2_000, nonce="contrasts")
-    assert plan.local[0].contrasts
+    plan = replace(plan, local=(replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 2_000)
     codes = np.array([a, a + rng.integers(0, 2, 2_000), rng.integers(0, 2, 2_000), a ^ (rng.random(2_000) < 0.2)], np.uint16)
@@ -297,9 +297,15 @@ def test_contrasts_of_the_wrong_shape_or_size_are_refused():
             Message.from_bytes(wrong.to_bytes(plan), plan)
 
 
-def test_parties_with_sketches_release_marginals_as_they_are():
-    schema = Schema.of({"one": [Attribute.integer(name, 2) for name in "abc"], "two": [Attribute.integer("d", 2)]})
-    assert not any(local.contrasts for local in make_plan(schema, epsilon=1.0, expected_records=1_000).local)
+def test_a_holder_of_all_columns_measures_contrasts_where_all_have_two_values():
+    def planned(**parties):
+        schema = Schema.of({who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(own)] for who, own in parties.items()})
+        return [local.contrasts for local in make_plan(schema, epsilon=1.0, expected_records=1_000).local]
+
+    assert planned(one=(2, 2, 2)) == [True]
+    assert planned(one=(2, 1, 2)) == [True]
+    assert planned(one=(2, 3, 2)) == [False]
+    assert planned(one=(2, 2, 2), two=(2,)) == [False, False]
 
 
 def test_contrasts_that_larger_marginals_do_not_tell_again_get_the_most_units():

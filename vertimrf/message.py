@@ -336,8 +336,7 @@ def _marginals(
             merged = merged_values(one_way, plan.local[party].one_way_sigma, merging(plan.schema, name))
         bins = tuple(merged.get(a) for a in attributes)
         shape = tuple(sizes[a] if m is None else int(m.max()) + 1 for a, m in zip(attributes, bins, strict=True))
-        larger = len(attributes) > 1 and plan.local[party].contrasts
-        contrasts = tuple(axis for axis, count in enumerate(shape) if count == 2) if larger else ()
+        contrasts = plan.local[party].contrasted(shape)
         sigma, units = float(entry["sigma"]), entry["units"]
         if not (math.isfinite(sigma) and sigma > 0 and isinstance(units, int) and units > 0):
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")

@@ -45,7 +45,7 @@ def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: flo
         except ValueError:
             raise ModelError(f"The {where} has standard deviations of another shape than its counts.") from None
         missed = abs(float(m.counts.sum()) - total)
-        if not (m.contrasts and not m.completed) and missed > max(CONTRADICTION * spread, 0.5 * total):
+        if not m.unknown and missed > max(CONTRADICTION * spread, 0.5 * total):
             raise ModelError(
                 f"The {where} counts {m.counts.sum():,.0f} records where the model has {total:,.0f}, which its standard "
                 "deviations rule out; check its scale and the record count."
@@ -218,7 +218,7 @@ def _independent(measurements: Sequence[Measurement]) -> dict[int, Array]:
     best: dict[int, tuple[int, float]] = {}
     logs: dict[int, Array] = {}
     for m in measurements:
-        if m.contrasts and not m.completed:
+        if m.unknown:
             continue
         variance = np.broadcast_to(np.square(m.sigma), m.counts.shape)
         for axis, (a, bins) in enumerate(zip(m.attributes, m.bins, strict=True)):

@@ -73,9 +73,14 @@ class Measurement:
         """Directions that the noise lies in, over the number of cells: 1/4 where one number tells four cells of a pair apart."""
         return math.prod((1 - 1 / math.prod(self.counts.shape[axis] for axis in own) for own in self.contrasts), start=1.0)
 
+    @property
+    def unknown(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of axes along which nothing is known of the mean."""
+        return () if self.completed else self.contrasts
+
     def contrasted(self, table: Array) -> Array:
         """Of a table of counts what is to be met: without means along the axes of contrasts, unless known [as ``counts``]."""
-        for own in () if self.completed else self.contrasts:
+        for own in self.unknown:
             table = table - table.mean(axis=own, keepdims=True)
         return table
 

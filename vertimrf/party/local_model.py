@@ -98,7 +98,7 @@ def release_local_model(
     for (attributes, units), exact, done in zip(chosen, counted, np.cumsum(cells).tolist(), strict=True):
         sigma = plan.unit_sigma * math.sqrt(units)
         bins = tuple(maps.get(a) for a in attributes) if maps.keys() & set(attributes) else ()
-        axes = tuple(axis for axis, count in enumerate(exact.shape) if count == 2) if plan.contrasts else ()
+        axes = plan.contrasted(exact.shape)
         counts = noise.gaussian(units * _contrasts(exact, axes), sigma)
         measured.append(LocalMarginal(attributes, counts, sigma, units, bins, axes))
         if progress is not None:
@@ -154,7 +154,7 @@ def choose_marginals(
         for own in sorted(found, key=lambda own: (math.prod(sizes[a] for a in own), own)):
             scarce = weight if two.isdisjoint(own) else CONTRAST_WEIGHT ** (k - 2)
             inside[own] = scarce * wanted.relevance(own) * numbers(own) ** (2 / 3)
-            for less in itertools.chain.from_iterable(itertools.combinations(own, j) for j in range(2, k)):
+            for less in itertools.chain.from_iterable(itertools.combinations(own, j) for j in range(2, k if two else 0)):
                 if not two.isdisjoint(set(own).difference(less)):
                     again[less] += 1
     for less, times in again.items():

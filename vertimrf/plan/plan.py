@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -117,6 +118,10 @@ class LocalPlan:
             raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
         if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:
             raise PlanError(f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}.")
+
+    def contrasted(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Axes of a marginal, of values as they are measured, along which it is released as contrasts."""
+        return tuple(axis for axis, count in enumerate(shape) if count == 2 and self.contrasts and len(shape) > 1)
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, special
+from scipy import sparse, special
 
 from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
@@ -37,6 +38,8 @@ from .parameters import CountSketchPlan, contrast_signs
 __all__ = ["Cells", "CountedGroup", "Held", "estimate_cells", "estimate_overlapping", "predicted_cell_errors"]
 
 Floats = npt.NDArray[np.float64]
+# A SciPy matrix by rows, which has no types.
+Sparse = Any
 
 # Correlations at which the codes' law is computed; in between it is interpolated.
 CORRELATIONS = np.sin(np.linspace(0, 0.5 * math.pi, 80))[:-1]
@@ -106,14 +109,12 @@ class _Populations:
 
     Attributes:
         of_group: each group's population, as 1 among 0 [shape=(groups, populations), float64].
-        of_row: each row's [shape=(rows, populations), float64].
         common: records that two populations have in common, their own on the diagonal [shape=(populations, populations)].
         inside: a row's sum over the records that are of each population [shape=(rows, populations), float64].
         errors: their standard errors [shape=(rows, populations), float64].
     """
 
     of_group: Floats
-    of_row: Floats
     common: Floats
     inside: Floats
     errors: Floats
@@ -131,8 +132,9 @@ class _Products:
         adding: records that add to each row [shape=(rows,)].
         told: variances of what rows' codes tell of their numbers [shape=(rows,)].
         covariances: of rows' numbers; on the diagonal, the variance that is found [shape=(rows, rows)].
-        values: what rows add to indicators of values [shape=(v, rows)]; ``constant``: what is added besides [shape=(v,)].
-        spread: what squared errors of rows add to those of values [shape=(v, rows)].
+        values: what rows add to indicators of values [shape=(v, rows), sparse: most values are a row of their own]; ``constant``:
+            what is added besides [shape=(v,)].
+        spread: what squared errors of rows add to those of values [as ``values``].
     """
 
     own: Floats
@@ -142,9 +144,9 @@ class _Products:
     adding: Floats
     told: Floats
     covariances: Floats
-    values: Floats
+    values: Sparse
     constant: Floats
-    spread: Floats
+    spread: Sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,11 +216,7 @@ def estimate_cells(
     """
     products = _products(plan, groups, progress)
     everybody = _Populations(
-        np.ones((len(groups), 1)),
-        np.ones((len(products.group), 1)),
-        np.array([[total]]),
-        products.sums[:, None],
-        products.sigmas[:, None],
+        np.ones((len(groups), 1)), np.array([[total]]), products.sums[:, None], products.sigmas[:, None]
     )
     return _cells(plan, products, everybody)
 
@@ -250,8 +248,7 @@ def estimate_overlapping(
     of_group = np.eye(len(records))[list(parties)]
     held, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
     common = np.clip(held.records, 0, np.minimum.outer(records, records))
-    populations = _Populations(of_group, of_group[products.group], common, inside, inside_errors)
-    return _cells(plan, products, populations), held
+    return _cells(plan, products, _Populations(of_group, common, inside, inside_errors)), held
 
 
 def _shared_records(
@@ -302,7 +299,7 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: P
     np.fill_diagonal(covariances, np.diag(products) / powers * told)
     layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups])
     sums = layout.signs.T @ np.concatenate(held)
-    sigmas = np.sqrt(layout.signs.T**2 @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
+    sigmas = np.sqrt(abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
     return _Products(
         layout.own, layout.group, sums, sigmas, every, told, covariances, layout.values, layout.constant, layout.spread
     )
@@ -343,10 +340,10 @@ def _of_values(products: _Products, populations: _Populations, counts: Floats) -
     """Cells of values from those of rows; what contrasts leave out follows from sums [shape=(v, v)]."""
     values, constant = products.values, products.constant
     # A value is of its rows' population.
-    mine = np.sign(products.spread @ populations.of_row)
+    mine = np.sign(products.spread @ populations.of_group[products.group])
     # By value and population: records of the value, as far as rows tell; and as far as the constant does, of all.
     told = mine @ (values @ populations.inside).T
-    out = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
+    out: Floats = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
     out += np.outer(constant, constant) * (mine @ populations.common @ mine.T)
     return out
 
@@ -357,10 +354,10 @@ class _Layout:
 
     own: Floats
     group: npt.NDArray[np.int64]
-    signs: Floats
-    values: Floats
+    signs: Sparse
+    values: Sparse
     constant: Floats
-    spread: Floats
+    spread: Sparse
 
 
 def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
@@ -379,10 +376,9 @@ def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
     )
 
 
-def _blocks(parts: Sequence[Floats]) -> Floats:
+def _blocks(parts: Sequence[Floats]) -> Sparse:
     """Matrices along the diagonal of one."""
-    out: Floats = linalg.block_diag(*parts)
-    return out
+    return sparse.csr_array(sparse.block_diag(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,9 +433,7 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     every = np.concatenate([adding(each, own) for each, own in zip(held, contrasted, strict=True)])
     told = (every + plan.variance * plan.buckets) / code_curve(plan.bits).gain ** 2
     inside = (layout.signs.T @ np.concatenate(held))[:, None]
-    everybody = _Populations(
-        np.ones((len(sizes), 1)), np.ones((len(every), 1)), np.array([[total]]), inside, np.zeros_like(inside)
-    )
+    everybody = _Populations(np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside))
     sums = _known_sums(layout.own, told, everybody)
     known = np.maximum(told - np.diag(sums.explained), 1.0)
     out: Floats = np.sqrt(layout.spread @ np.outer(known, known) @ layout.spread.T / plan.numbers)

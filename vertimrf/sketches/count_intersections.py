@@ -121,32 +121,54 @@ class _Populations:
 
 
 @dataclass(frozen=True, eq=False)
-class _Products:
-    """What codes tell by themselves, in records.
+class _Layout:
+    """Rows of groups, and their values; most values are a row of their own.
 
     Attributes:
         own: 1 where a row is of a group, 0 elsewhere, and where the group is contrasted [shape=(rows, groups)].
         group: each row's group [shape=(rows,), int].
+        signs: with which values add to rows [shape=(v, rows), sparse].
+        values: what rows add to indicators of values [as ``signs``]; ``constant``: what is added besides [shape=(v,)].
+        spread: what squared errors of rows add to those of values [as ``signs``].
+    """
+
+    own: Floats
+    group: npt.NDArray[np.int64]
+    signs: Sparse
+    values: Sparse
+    constant: Floats
+    spread: Sparse
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows are the values."""
+        return not self.constant.any()
+
+    def spread_out(self, variance: Floats) -> Floats:
+        """Variances of values' cells [shape=(v, v)] from those of rows'."""
+        out: Floats = variance if self.plain else self.spread @ variance @ self.spread.T
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Products:
+    """What codes tell by themselves, in records.
+
+    Attributes:
+        layout: of rows and values.
         sums, sigmas: of each row over the records, and their standard errors: records of a value, or a contrast of all
             [shape=(rows,)].
         adding: records that add to each row [shape=(rows,)].
         told: variances of what rows' codes tell of their numbers [shape=(rows,)].
         covariances: of rows' numbers; on the diagonal, the variance that is found [shape=(rows, rows)].
-        values: what rows add to indicators of values [shape=(v, rows), sparse: most values are a row of their own]; ``constant``:
-            what is added besides [shape=(v,)].
-        spread: what squared errors of rows add to those of values [as ``values``].
     """
 
-    own: Floats
-    group: npt.NDArray[np.int64]
+    layout: _Layout
     sums: Floats
     sigmas: Floats
     adding: Floats
     told: Floats
     covariances: Floats
-    values: Sparse
-    constant: Floats
-    spread: Sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,14 +278,15 @@ def _shared_records(
 ) -> tuple[Held, Floats, Floats]:
     """How many records parties share; and every row's sum over every party's records, with their errors [shape=(rows, parties)].
     """
-    noise = np.maximum(products.told @ products.own - of_group @ records, 1.0)
+    own = products.layout.own
+    noise = np.maximum(products.told @ own - of_group @ records, 1.0)
     # Every group of a party has the same sum; this is the best average of them, and the variance of its noise.
-    precision = of_group * (np.sign(products.own.sum(axis=0)) / noise)[:, None]
+    precision = of_group * (np.sign(own.sum(axis=0)) / noise)[:, None]
     silent = precision.sum(axis=0) == 0
     average = precision / np.where(silent, 1, precision.sum(axis=0))
     spread = records + np.where(silent, 0, 1 / np.where(silent, 1, precision.sum(axis=0)))
-    sums = products.covariances @ products.own @ average
-    common = average.T @ products.own.T @ sums
+    sums = products.covariances @ own @ average
+    common = average.T @ own.T @ sums
     common_errors = np.sqrt((np.outer(spread, spread) + common**2) / plan.numbers + (CODES_LAW * common) ** 2)
     known = np.eye(len(records), dtype=bool) | np.logical_or.outer(silent, silent)
     held = Held(
@@ -271,9 +294,9 @@ def _shared_records(
         np.where(known, np.maximum.outer(errors, errors), common_errors),
     )
     known_sums, sigmas, most = products.sums[:, None], products.sigmas[:, None], products.adding[:, None]
-    mine = (of_group[products.group] > 0) | silent
+    mine = (of_group[products.layout.group] > 0) | silent
     sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / plan.numbers)
-    least = np.where(products.own.any(axis=1, keepdims=True), 0, -most)
+    least = np.where(own.any(axis=1, keepdims=True), 0, -most)
     inside = np.where(mine, known_sums, np.clip(sums, least, most))
     return held, inside, np.where(mine, sigmas, np.minimum(sums_errors, most))
 
@@ -300,14 +323,13 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: P
     layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups])
     sums = layout.signs.T @ np.concatenate(held)
     sigmas = np.sqrt(abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
-    return _Products(
-        layout.own, layout.group, sums, sigmas, every, told, covariances, layout.values, layout.constant, layout.spread
-    )
+    return _Products(layout, sums, sigmas, every, told, covariances)
 
 
 def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
     """All cells, with what sums tell taken out and put back."""
-    own, told, covariances = products.own, products.told, products.covariances
+    layout, told, covariances = products.layout, products.told, products.covariances
+    own = layout.own
     sums = _known_sums(own, told, populations)
     weights, explained = sums.weights, sums.explained
     summed = covariances @ own
@@ -326,38 +348,26 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     for slope, whose, error in zip(slopes.T, mine.T, populations.errors.T, strict=True):
         by_size = (slope + 0.5 * left * known / known[:, None] * (whose - 2 * slope)[:, None]) * error[:, None]
         variance += by_size**2 + by_size.T**2
-    counts = _of_values(products, populations, left * np.outer(known, known) + explained)
-    variance = products.spread @ variance @ products.spread.T
     return Cells(
-        counts=counts,
-        errors=np.sqrt(variance),
+        counts=_of_values(layout, populations, left * np.outer(known, known) + explained),
+        errors=np.sqrt(layout.spread_out(variance)),
         common=common,
         noise=np.where(own.any(axis=0), sums.noise, np.inf),
     )
 
 
-def _of_values(products: _Products, populations: _Populations, counts: Floats) -> Floats:
+def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Floats:
     """Cells of values from those of rows; what contrasts leave out follows from sums [shape=(v, v)]."""
-    values, constant = products.values, products.constant
+    if layout.plain:
+        return counts
+    values, constant = layout.values, layout.constant
     # A value is of its rows' population.
-    mine = np.sign(products.spread @ populations.of_group[products.group])
+    mine = np.sign(layout.spread @ populations.of_group[layout.group])
     # By value and population: records of the value, as far as rows tell; and as far as the constant does, of all.
     told = mine @ (values @ populations.inside).T
     out: Floats = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
     out += np.outer(constant, constant) * (mine @ populations.common @ mine.T)
     return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    """Rows of groups, and values; see :class:`_Products`, and ``signs``: with which values add to rows [shape=(v, rows)]."""
-
-    own: Floats
-    group: npt.NDArray[np.int64]
-    signs: Sparse
-    values: Sparse
-    constant: Floats
-    spread: Sparse
 
 
 def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
@@ -436,5 +446,5 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     everybody = _Populations(np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside))
     sums = _known_sums(layout.own, told, everybody)
     known = np.maximum(told - np.diag(sums.explained), 1.0)
-    out: Floats = np.sqrt(layout.spread @ np.outer(known, known) @ layout.spread.T / plan.numbers)
+    out: Floats = np.sqrt(layout.spread_out(np.outer(known, known)) / plan.numbers)
     return out

@@ -34,20 +34,26 @@ def table(n, sizes, seed=0):
     return digests, np.array([rng.integers(0, size, n) for size in sizes], np.uint16).reshape(len(sizes), n)
 
 
-def layout(sizes, contrasts=()):
-    """Every sum over records: its group, its row, and which contrast it is; and the rows of all groups together."""
-    sums, row = [], 0
+# Repetitions of a window.
+WINDOW = 2
+
+
+def layout(sizes, contrasts=(), windows=()):
+    """Every sum over records: its group, its row, which contrast it is, and the windows in which all add to it, as bits; and the
+    rows of all groups together."""
+    sums, row, windows = [], 0, dict(windows)
     for g, size in enumerate(sizes):
-        sums += [(g, row + i, i + 1) for i in range(size - 1)] if g in contrasts else [(g, row, 0)]
+        alike = sum(1 << window for window in windows.get(g, ()))
+        sums += [(g, row + i, i + 1, alike) for i in range(size - 1)] if g in contrasts else [(g, row, 0, 0)]
         row += size - (g in contrasts)
-    return np.array(sums, np.int64).reshape(-1, 3), row
+    return np.array(sums, np.int64).reshape(-1, 4), row
 
 
-def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=None, contrasts=()):
-    sums, rows = layout(sizes, contrasts)
+def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=None, contrasts=(), windows=()):
+    sums, rows = layout(sizes, contrasts, windows)
     if state is None:
         state = np.zeros((repetitions, rows, 1 << log_buckets), np.int32)
-    add_records(*KEY, digests, codes, sums, log_buckets, np.int32(direction), state)
+    add_records(*KEY, digests, codes, sums, log_buckets, WINDOW if windows else 0, np.int32(direction), state)
     return state
 
 
@@ -55,8 +61,9 @@ def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=N
 CONTRASTS = {2: [[1, -1]], 4: [[1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]}
 
 
-def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
+def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=(), windows=()):
     """Counters, one record, repetition and group after the other."""
+    windows = dict(windows)
     _, per_word = words_needed(repetitions, log_buckets)
     out = np.zeros((repetitions, layout(sizes, contrasts)[1], 1 << log_buckets), np.int32)
     for i, digest in enumerate(digests):
@@ -68,6 +75,8 @@ def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
             row = 0
             for g, size in enumerate(sizes):
                 added = [s[codes[g, i]] for s in CONTRASTS[size]] if g in contrasts else np.eye(size, dtype=int)[codes[g, i]]
+                if g in contrasts and j // WINDOW in windows.get(g, ()):
+                    added = [1] * (size - 1)
                 out[j, row : row + len(added), bucket] += sign * np.array(added)
                 row += len(added)
     return out
@@ -83,14 +92,16 @@ def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions):
 
 @pytest.mark.parametrize(("log_buckets", "repetitions"), [(1, 40), (10, 6), (15, 5)])
 @pytest.mark.parametrize("contrasts", [(1,), (0, 3), (0, 1, 3, 4)])
-def test_contrasts_are_those_of_a_loop_over_records(log_buckets, repetitions, contrasts):
+@pytest.mark.parametrize("windows", [(), ((0, (0,)), (1, (0, 2)), (3, (1,)))])
+def test_contrasts_are_those_of_a_loop_over_records(log_buckets, repetitions, contrasts, windows):
     sizes = (4, 2, 3, 4, 2)
     digests, codes = table(150, sizes, 1)
     digests[::2] |= np.uint64(1 << 63)
-    expected = by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts)
-    found = sketch(digests, codes, sizes, log_buckets, repetitions, contrasts=contrasts)
+    of = {"contrasts": contrasts, "windows": windows}
+    expected = by_loop(digests, codes, sizes, log_buckets, repetitions, **of)
+    found = sketch(digests, codes, sizes, log_buckets, repetitions, **of)
     np.testing.assert_array_equal(found, expected)
-    taken_out = sketch(digests, codes, sizes, log_buckets, repetitions, -1, contrasts=contrasts)
+    taken_out = sketch(digests, codes, sizes, log_buckets, repetitions, -1, **of)
     np.testing.assert_array_equal(taken_out, -expected)
 
 

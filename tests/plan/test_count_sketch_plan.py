@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -26,17 +27,18 @@ from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
-from vertimrf.sketches.parameters import CountSketchPlan
+from vertimrf.sketches.parameters import PRESENCE_PART, CountSketchPlan
 from vertimrf.trial import open_tables, synthesize
 
 ROWS = 20_000
 
 
-def schema_of(left, right):
-    sizes = (*left, *right)
+def schema_of(*parties):
+    sizes = [size for own in parties for size in own]
     attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=size) for i, size in enumerate(sizes))
-    names = tuple(a.name for a in attributes)
-    return Schema(attributes=attributes, parties=(("one", names[: len(left)]), ("two", names[len(left) :])))
+    names = iter(a.name for a in attributes)
+    held = zip(("one", "two", "three", "four", "five"), parties, strict=False)
+    return Schema(attributes, tuple((name, tuple(itertools.islice(names, len(own)))) for name, own in held))
 
 
 def plan_of(left=(4, 3), right=(4, 2), **changes):
@@ -77,10 +79,43 @@ def test_attributes_of_two_values_are_contrasts():
     assert groups_of((2, 2, 2), (3, 2, 4), tau=10) == (alone, (1, 2, 4))
     # Those of other sizes never are.
     assert groups_of((3, 4, 5), (4, 4, 16), tau=10) == (alone, ())
-    assert groups_of((2,), (2,)) == ([(0,), (1,)], ())
     plan = plan_of((2, 3, 2), (2, 2, 41), tau=10)
+    assert plan.sketch.presence == ()
     assert plan.sketch.event.groups == 6
     assert [plan.sketch.rows(group) for group in range(6)] == [1, 3, 1, 1, 1, 41]
+
+
+def test_parties_of_one_attribute_of_two_values_tell_presence():
+    schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))
+    plan = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10)
+    assert plan.sketch.contrasts == (0, 2, 3, 5)
+    assert plan.sketch.presence == (0, 3)
+    assert plan.sketch.windows == ((0, 3), (0,), (3,))
+    assert plan.sketch.window_repetitions == plan.sketch.repetitions // (3 * PRESENCE_PART) > 0
+    assert plan.sketch.event.groups == 7
+    back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    assert back.sketch == plan.sketch
+    assert back.digest() == plan.digest()
+    # One alone stays as values; so do all where everybody is wanted, and where repetitions are few.
+    assert groups_of((2,), (2, 2)) == ([(0,), (1, 2)], ())
+    assert plan_of((2,), (3, 3)).sketch.presence == ()
+    everybody = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10, population="outer")
+    assert everybody.sketch.contrasts == everybody.sketch.presence == ()
+    few = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10, keys=4)
+    assert few.sketch.repetitions < 3 * PRESENCE_PART
+    assert (few.sketch.contrasts, few.sketch.presence) == ((2, 5), ())
+
+
+@pytest.mark.parametrize(
+    ("presence", "said"),
+    [([1], "contrasts tell"), ([3, 0], "contrasts tell"), ([0, 0], "contrasts tell"), ([9], "contrasts tell"),
+     (["0"], "contrasts tell"), ([0, 2], "no other group")],
+)  # fmt: skip
+def test_presence_that_no_group_can_tell_is_refused(presence, said):
+    schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))
+    data = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10).to_json()
+    with pytest.raises(PlanError, match=said):
+        Plan.from_json(data | {"sketch": data["sketch"] | {"presence": presence}})
 
 
 def test_they_go_together_where_one_clique_holds_all_and_noise_is_small():

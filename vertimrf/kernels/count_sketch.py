@@ -72,6 +72,7 @@ def add_records(
     codes: npt.NDArray[np.uint16],
     sums: npt.NDArray[np.int64],
     log_buckets: int,
+    window: int,
     direction: int,
     state: npt.NDArray[np.int32],
     advance: Callable[[int, int], None] = silent,
@@ -83,15 +84,16 @@ def add_records(
         digests: [shape=(n,), uint64].
         codes: values, group-major [shape=(d, n), uint16].
         sums: of every sum over records its group, its row, and 0 where a value adds to the row as far below as its code; or the
-            number of a contrast (1 to 3), to which codes add that share an even number of bits with it, and the others take away
-            [shape=(s, 3), int64].
+            number of a contrast (1 to 3), to which codes add that share an even number of bits with it, and the others take away;
+            and the windows, as bits, in which all codes add to this contrast [shape=(s, 4), int64].
         log_buckets: binary logarithm of the number of buckets, at most 15.
+        window: repetitions of a window, the first of which begins with the first; 0 where there are none.
         direction: 1 to add the records, -1 to take them out.
         state: counters [shape=(r, v, b), int32], updated; the caller sees to it that they cannot overflow.
         advance: told how many of the words that hold all repetitions have been gone through, and of how many.
     """
     words, _ = words_needed(len(state), log_buckets)
-    data = (digests, codes, sums, log_buckets, np.int32(direction), state)
+    data = (digests, codes, sums, log_buckets, window, np.int32(direction), state)
     step = STEP_WORDS * numba.get_num_threads()
     for first in range(0, words, step):
         last = min(first + step, words)
@@ -104,7 +106,7 @@ def add_records(
 
 
 @kernel
-def _add_words(k0, k1, begin, end, digests, codes, sums, log_buckets, direction, state):  # type: ignore[no-untyped-def]
+def _add_words(k0, k1, begin, end, digests, codes, sums, log_buckets, window, direction, state):  # type: ignore[no-untyped-def]
     repetitions = state.shape[0]
     slot_bits = log_buckets + 1
     per_word = WORD_BITS // slot_bits
@@ -130,7 +132,9 @@ def _add_words(k0, k1, begin, end, digests, codes, sums, log_buckets, direction,
                             sign = direction - 2 * direction * np.int32(place[a] & np.uint32(1))
                             table[code[a], place[a] >> np.uint32(1)] += sign
                         continue
-                    contrast = np.uint32(sums[i, 2])
+                    # Of the contrast 0 every code is on the same side.
+                    alike = window > 0 and j // window < WORD_BITS - 1 and (sums[i, 3] >> (j // window)) & 1
+                    contrast = np.uint32(0 if alike else sums[i, 2])
                     row = table[0]
                     for a in range(count):
                         both = code[a] & contrast

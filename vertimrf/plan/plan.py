@@ -208,6 +208,10 @@ class Plan:
         sizes = [group.size for group in self.schedule.groups]
         if self.sketch is not None:
             self.sketch.check(sizes)
+        if isinstance(self.sketch, CountSketchPlan):
+            owners = self.schedule.parties
+            if any(owners.count(owners[group]) > 1 for group in self.sketch.presence):
+                raise PlanError("A group of contrasts tells presence only where its party has no other group.")
         if self.agreement:
             if self.records_per_person > 1:
                 raise PlanError("Sketches of agreement have no price for persons with several records.")

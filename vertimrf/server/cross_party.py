@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ __all__ = [
     "Prediction",
     "cell_variance",
     "cross_party_marginals",
+    "one_axis",
     "predicted_marginals",
     "reduced_marginals",
     "scheduled_marginals",
@@ -82,10 +83,20 @@ class CrossParty:
     Attributes:
         measurements: of marginals.
         matches: one for every two parties, where the encoder can tell.
+        shared: where parties hold different people, and count sketches tell: by attribute and other party, how many of each
+            value's records that party has as well.
     """
 
     measurements: tuple[Measurement, ...]
     matches: tuple[Match, ...] = ()
+    shared: Mapping[tuple[int, int], Measurement] = field(default_factory=dict)
+
+
+def one_axis(m: Measurement, axis: int) -> Measurement:
+    """A measurement of one of several attributes, by what it adds up to; as of attribute 0, and its noise in cells of its own."""
+    others = tuple(k for k in range(m.counts.ndim) if k != axis)
+    spread = np.sqrt(np.square(m.errors).sum(axis=others))
+    return Measurement((0,), (m.bins[axis],), m.counts.sum(axis=others), spread, m.source)
 
 
 def cross_party_marginals(
@@ -200,7 +211,7 @@ def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tu
     return tuple(out)
 
 
-def _counted_matches(plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float) -> tuple[Match, ...]:
+def _counted_matches(plan: Plan, cells: Cells, total: float) -> tuple[Match, ...]:
     """Records in common from count sketches: the covariance of two parties' sums over all records."""
     owner = np.array(plan.schedule.parties)
     out = []
@@ -212,7 +223,8 @@ def _counted_matches(plan: Plan, sketch: CountSketchPlan, cells: Cells, total: f
         left, right = (each / each.sum() for each in held)
         spread = math.prod(total + 1 / each.sum() for each in held)
         records = float(left @ cells.common @ right)
-        out.append(Match(parties, records, math.sqrt((spread + total**2) / sketch.numbers)))
+        numbers = cells.numbers[np.ix_(left > 0, right > 0)].min()
+        out.append(Match(parties, records, math.sqrt((spread + total**2) / numbers)))
     return tuple(out)
 
 
@@ -241,19 +253,26 @@ def _counted_marginals(
     for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True):
         records = total if held is None else held[party].records
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
-        contrasted = len(counted) in sketch.contrasts
-        counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, contrasted))
+        told = len(counted) in sketch.contrasts, sketch.windows_of(len(counted))
+        counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *told))
+    shared: dict[tuple[int, int], Measurement] = {}
+    first = np.cumsum([0, *(group.size for group in groups)])
     if held is None:
         cells = estimate_cells(sketch, counted, total, progress)
-        matches = _counted_matches(plan, sketch, cells, total)
+        matches = _counted_matches(plan, cells, total)
     else:
         own, errors = (np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True))
-        cells, shared = estimate_overlapping(sketch, counted, parties, own, errors, progress)
+        cells, common = estimate_overlapping(sketch, counted, parties, own, errors, progress)
         matches = tuple(
-            Match(pair, float(shared.records[pair]), float(shared.errors[pair]))
+            Match(pair, float(common.records[pair]), float(common.errors[pair]))
             for pair in itertools.combinations(range(len(held)), 2)
         )
-    first = np.cumsum([0, *(group.size for group in groups)])
+        for g, other in itertools.product(range(len(groups)), range(len(held))):
+            if other != parties[g]:
+                at = slice(first[g], first[g + 1]), other
+                found, spread = (each[at].reshape(groups[g].bins) for each in (common.of_values, common.of_values_errors))
+                of_group = Measurement(groups[g].attributes, tuple(bins[g]), found, spread, "count sketches").trimmed()
+                shared |= {(a, other): one_axis(of_group, axis) for axis, a in enumerate(groups[g].attributes)}
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
         block = np.ix_(range(first[i], first[i + 1]), range(first[j], first[j + 1]))
@@ -267,7 +286,7 @@ def _counted_marginals(
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
-    return CrossParty(tuple(out), matches)
+    return CrossParty(tuple(out), matches, shared)
 
 
 def reduced_marginals(

@@ -25,6 +25,7 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table
 from ..model.sample import expected_records, sample
 from ..plan.schema import Schema
+from .cross_party import one_axis
 from .population import Overlap, proportional
 
 __all__ = ["PartModel", "Parts", "of_common_people", "sample_parts"]
@@ -66,17 +67,18 @@ class Parts:
         initial: MarkovRandomField,
         local: Sequence[Measurement],
         crossing: Sequence[Measurement],
+        shared: Mapping[tuple[int, int], Measurement],
     ) -> Parts:
-        """Find who of an attribute's values is where; see the class."""
-        told: dict[tuple[int, int], list[Measurement]] = {}
-        for m in crossing:
+        """Find who of an attribute's values is where, by ``shared`` of :class:`~.cross_party.CrossParty`, or else by what rows of
+        cross-party tables add up to; see the class.
+        """
+        told: dict[tuple[int, int], list[Measurement]] = {at: [m] for at, m in shared.items()}
+        for m in () if shared else crossing:
             parties = _parties(schema, m)
             if len(parties) == 2:
                 for axis, a in enumerate(m.attributes):
                     (other,) = parties - {schema.party_of(a)}
-                    # Contrasts of the other party's attributes leave out what they would sum to.
-                    if all(axis in own for own in m.contrasts):
-                        told.setdefault((a, other), []).append(_row_sums(m, axis))
+                    told.setdefault((a, other), []).append(one_axis(m, axis))
         margins = []
         for a in range(len(schema.sizes)):
             party = schema.party_of(a)
@@ -235,13 +237,6 @@ def of_common_people(schema: Schema, crossing: Sequence[Measurement]) -> list[Me
     return [
         m for m in crossing if not schema.held_together(m.attributes) or len({schema.party_of(a) for a in m.attributes}) == 1
     ]
-
-
-def _row_sums(m: Measurement, axis: int) -> Measurement:
-    """What a cross-party measurement tells of an attribute alone: of each value, how many records the other party has as well."""
-    others = tuple(k for k in range(m.counts.ndim) if k != axis)
-    spread = np.sqrt(np.square(m.errors).sum(axis=others))
-    return Measurement((0,), (m.bins[axis],), m.counts.sum(axis=others), spread, m.source)
 
 
 def _shares(told: Sequence[Measurement], sizes: Array, share: float) -> Array:

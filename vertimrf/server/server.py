@@ -246,7 +246,7 @@ class Server:
             crossing = cross_party_marginals(plan, messages, initial, total, options, held)
             overlap = find_overlap(plan.party_names, held, crossing.matches)
             spanning = of_common_people(plan.schema, crossing.measurements)
-            parts = Parts.of(plan.schema, overlap, initial, local, spanning)
+            parts = Parts.of(plan.schema, overlap, initial, local, spanning, crossing.shared)
             common, across = (tuple(parts.measurements(own, parts.all)) for own in (local, spanning))
         initial = self._initial(common, overlap.inner, clock)
         warnings = (overlap.sentence(plan.population),)

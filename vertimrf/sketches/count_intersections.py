@@ -13,6 +13,10 @@ Groups that are published as contrasts (:func:`~.parameters.contrast_signs`) hav
 numbers, with one sign or the other. Cells follow from the covariances of contrasts and, as contrasts leave out how many records
 there are and how many of the other group's values, from known sizes.
 
+A party that has nothing but one contrast tells who is there in some windows of the numbers, in which every record adds to its own
+alike: a sum like the others', of fewer numbers. Windows are such that any two parties' sums are seen together, and each with what
+the other's contrast is elsewhere.
+
 Parties may hold different people. T counts those that both hold, whoever else there is; but the sum of another party's group
 covaries with a value's number by those of its records that the other party holds too, which no size tells. The codes do.
 """
@@ -21,7 +25,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +66,7 @@ class CountedGroup:
         sizes: records of each value, as well as they are known now [shape=(values,), float64].
         sizes_sigma: their standard errors [shape=(values,), float64].
         contrasted: whether rows of the codes are contrasts instead of values.
+        windows: those of the plan in which the one row of a contrasted group is the sum over all records.
     """
 
     codes: npt.NDArray[np.uint8]
@@ -69,6 +74,7 @@ class CountedGroup:
     sizes: Floats
     sizes_sigma: Floats
     contrasted: bool = False
+    windows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +87,16 @@ class Cells:
             [shape=(v, v), float64].
         common: records that two groups' tables have in common, by the codes alone, where ``counts`` take it that they have all
             [shape=(groups, groups), float64]. A group and itself: of no meaning.
-        noise: what is in the variance of a group's sum beside one for every record [shape=(groups,), float64].
+        noise: what is in the variance of a group's sum beside one for every record; infinite where no sum is published
+            [shape=(groups,), float64].
+        numbers: how many numbers tell ``common`` [shape=(groups, groups), float64].
     """
 
     counts: Floats
     errors: Floats
     common: Floats
     noise: Floats
+    numbers: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +106,14 @@ class Held:
     Attributes:
         records: two parties' in common, a party's own on the diagonal [shape=(parties, parties), float64].
         errors: their standard errors [shape=(parties, parties), float64].
+        of_values: of each value's records those that each party has [shape=(v, parties), float64]; may be negative.
+        of_values_errors: their standard errors, but for what those of ``records`` add [shape=(v, parties), float64].
     """
 
     records: Floats
     errors: Floats
+    of_values: Floats
+    of_values_errors: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +132,11 @@ class _Populations:
     inside: Floats
     errors: Floats
 
+    @property
+    def records(self) -> Floats:
+        """Of every group [shape=(groups,)]."""
+        return self.of_group @ np.diag(self.common)
+
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
@@ -127,6 +145,7 @@ class _Layout:
     Attributes:
         own: 1 where a row is of a group, 0 elsewhere, and where the group is contrasted [shape=(rows, groups)].
         group: each row's group [shape=(rows,), int].
+        windows: in which each group's one row tells presence [length groups].
         signs: with which values add to rows [shape=(v, rows), sparse].
         values: what rows add to indicators of values [as ``signs``]; ``constant``: what is added besides [shape=(v,)].
         spread: what squared errors of rows add to those of values [as ``signs``].
@@ -134,6 +153,7 @@ class _Layout:
 
     own: Floats
     group: npt.NDArray[np.int64]
+    windows: tuple[tuple[int, ...], ...]
     signs: Sparse
     values: Sparse
     constant: Floats
@@ -143,6 +163,30 @@ class _Layout:
     def plain(self) -> bool:
         """Whether rows are the values."""
         return not self.constant.any()
+
+    @property
+    def telling(self) -> npt.NDArray[np.int64]:
+        """Rows that tell presence in some windows."""
+        return np.flatnonzero([bool(self.windows[group]) for group in self.group])
+
+    @property
+    def places(self) -> npt.NDArray[np.int64]:
+        """All rows, then those that tell presence as the sums that they are there [shape=(places,)]."""
+        return np.concatenate([np.arange(len(self.group)), self.telling])
+
+    @property
+    def sums(self) -> Floats:
+        """1 where a place is a part of its group's sum over all records [shape=(places, groups)]."""
+        return np.concatenate([self.own, np.eye(len(self.windows))[self.group[self.telling]]])
+
+    def sums_noise(self, told: Floats, records: Floats) -> Floats:
+        """What is in the variances of groups' sums beside one for every one of their ``records`` [both shape=(groups,)]."""
+        return np.maximum(told[self.places] @ self.sums - records, 1.0)
+
+    def of_values(self, of_group: Floats) -> Floats:
+        """Every value's population, given every group's, as 1 among 0 [shape=(v, populations)]."""
+        out: Floats = np.sign(self.spread @ of_group[self.group])
+        return out
 
     def spread_out(self, variance: Floats) -> Floats:
         """Variances of values' cells [shape=(v, v)] from those of rows'."""
@@ -161,6 +205,9 @@ class _Products:
         adding: records that add to each row [shape=(rows,)].
         told: variances of what rows' codes tell of their numbers [shape=(rows,)].
         covariances: of rows' numbers; on the diagonal, the variance that is found [shape=(rows, rows)].
+        numbers: how many numbers tell ``covariances`` [shape=(rows, rows)].
+        with_sums: covariances of rows' numbers with groups' sums [shape=(rows, groups)], and ``with_sums_numbers`` as above.
+        common: of groups' sums [shape=(groups, groups)], and ``common_numbers``.
     """
 
     layout: _Layout
@@ -169,6 +216,11 @@ class _Products:
     adding: Floats
     told: Floats
     covariances: Floats
+    numbers: Floats
+    with_sums: Floats
+    with_sums_numbers: Floats
+    common: Floats
+    common_numbers: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,37 +320,46 @@ def estimate_overlapping(
     """
     products = _products(plan, groups, progress)
     of_group = np.eye(len(records))[list(parties)]
-    held, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
-    common = np.clip(held.records, 0, np.minimum.outer(records, records))
-    return _cells(plan, products, _Populations(of_group, common, inside, inside_errors)), held
+    layout = products.layout
+    common, common_errors, inside, inside_errors = _shared_records(plan, products, of_group, records, errors)
+    at_most = np.clip(common, 0, np.minimum.outer(records, records))
+    populations = _Populations(of_group, at_most, inside, inside_errors)
+    own = layout.of_values(of_group)
+    of_values = layout.values @ inside + layout.constant[:, None] * (own @ at_most)
+    held = Held(common, common_errors, of_values, np.sqrt(layout.values.power(2) @ inside_errors**2))
+    return _cells(plan, products, populations), held
 
 
 def _shared_records(
     plan: CountSketchPlan, products: _Products, of_group: Floats, records: Floats, errors: Floats
-) -> tuple[Held, Floats, Floats]:
-    """How many records parties share; and every row's sum over every party's records, with their errors [shape=(rows, parties)].
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """How many records parties share [shape=(parties, parties)], with the errors; and every row's sum over every party's records
+    [shape=(rows, parties)], with theirs.
     """
-    own = products.layout.own
-    noise = np.maximum(products.told @ own - of_group @ records, 1.0)
+    layout = products.layout
+    noise = layout.sums_noise(products.told, of_group @ records)
     # Every group of a party has the same sum; this is the best average of them, and the variance of its noise.
-    precision = of_group * (np.sign(own.sum(axis=0)) / noise)[:, None]
+    precision = of_group * (layout.sums.any(axis=0) / noise)[:, None]
     silent = precision.sum(axis=0) == 0
     average = precision / np.where(silent, 1, precision.sum(axis=0))
     spread = records + np.where(silent, 0, 1 / np.where(silent, 1, precision.sum(axis=0)))
-    sums = products.covariances @ own @ average
-    common = average.T @ own.T @ sums
-    common_errors = np.sqrt((np.outer(spread, spread) + common**2) / plan.numbers + (CODES_LAW * common) ** 2)
+    sums = products.with_sums @ average
+    common = average.T @ products.common @ average
+    # A party's groups are alike in this: one that tells presence is its only one.
+    first = (average > 0).argmax(axis=0)
+    between = products.common_numbers[np.ix_(first, first)]
+    common_errors = np.sqrt((np.outer(spread, spread) + common**2) / between + (CODES_LAW * common) ** 2)
     known = np.eye(len(records), dtype=bool) | np.logical_or.outer(silent, silent)
-    held = Held(
-        np.where(known, np.minimum.outer(records, records), common),
-        np.where(known, np.maximum.outer(errors, errors), common_errors),
-    )
+    common = np.where(known, np.minimum.outer(records, records), common)
+    common_errors = np.where(known, np.maximum.outer(errors, errors), common_errors)
     known_sums, sigmas, most = products.sums[:, None], products.sigmas[:, None], products.adding[:, None]
-    mine = (of_group[products.layout.group] > 0) | silent
-    sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / plan.numbers)
-    least = np.where(own.any(axis=1, keepdims=True), 0, -most)
+    mine = (of_group[layout.group] > 0) | silent
+    # What is told in no number is a row's sum over its own records, which is known.
+    numbers = np.maximum(products.with_sums_numbers[:, first], 1)
+    sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / numbers)
+    least = np.where(layout.own.any(axis=1, keepdims=True), 0, -most)
     inside = np.where(mine, known_sums, np.clip(sums, least, most))
-    return held, inside, np.where(mine, sigmas, np.minimum(sums_errors, most))
+    return common, common_errors, inside, np.where(mine, sigmas, np.minimum(sums_errors, most))
 
 
 def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: Progress | None) -> _Products:
@@ -309,39 +370,81 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: P
             raise MessageError(f"Group {number} has codes of shape {group.codes.shape}, which do not fit its values or the plan.")
         if group.codes.size and group.codes.max() >= 1 << plan.bits:
             raise MessageError(f"Group {number} has codes beyond {plan.bits} bits: the message does not follow the plan.")
-    products = cross_products(
-        np.concatenate([group.codes for group in groups]), plan.bits, (Silent() if progress is None else progress).advance
-    )
     gains, powers = (np.concatenate(each) for each in zip(*(code_moments(plan, group) for group in groups), strict=True))
     held = [np.maximum(group.sizes, 0.0) for group in groups]
     every = np.concatenate([adding(sizes, group.contrasted) for sizes, group in zip(held, groups, strict=True)])
     variances = every + plan.variance * plan.buckets
     # In records: covariances of the numbers, and on the diagonal the variances of what their codes tell of them.
     told = variances / (gains * code_curve(plan.bits).gain) ** 2
-    covariances = _covariances(plan.bits, products / np.sqrt(np.outer(powers, powers)) / np.outer(gains, gains), variances)
-    np.fill_diagonal(covariances, np.diag(products) / powers * told)
-    layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups])
+    layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups], [group.windows for group in groups])
+    codes = np.concatenate([group.codes for group in groups])
+    numbers = _numbers(plan, layout)
+    products = _mean_products(plan, layout, codes, Silent() if progress is None else progress)
+    places = layout.places
+    scale = (gains * np.sqrt(powers))[places]
+    every_covariance = _covariances(plan.bits, products / np.outer(scale, scale), variances[places])
+    rows = len(told)
+    covariances = every_covariance[:rows, :rows]
+    np.fill_diagonal(covariances, np.diag(products)[:rows] / powers * told)
+    with_sums = every_covariance @ layout.sums
     sums = layout.signs.T @ np.concatenate(held)
     sigmas = np.sqrt(abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
-    return _Products(layout, sums, sigmas, every, told, covariances)
+    first = layout.sums.argmax(axis=0)
+    return _Products(
+        layout, sums, sigmas, every, told, covariances, numbers[:rows, :rows],
+        with_sums[:rows], numbers[:rows, first], layout.sums.T @ with_sums, numbers[np.ix_(first, first)],
+    )  # fmt: skip
+
+
+def _mean_products(plan: CountSketchPlan, layout: _Layout, codes: npt.NDArray[np.uint8], progress: Progress) -> Floats:
+    """Of the codes at every two places [shape=(places, places)]; 0 of those that no number tells."""
+    if not layout.telling.size:
+        return cross_products(codes, plan.bits, progress.advance)
+    out = np.zeros(2 * (len(layout.places),))
+    for begin, end, at in _stretches(plan, layout):
+        out[np.ix_(at, at)] += (end - begin) * cross_products(codes[:, begin:end], plan.bits)
+        progress.advance(end, plan.numbers)
+    out /= np.maximum(_numbers(plan, layout), 1)
+    return out
+
+
+def _stretches(plan: CountSketchPlan, layout: _Layout) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
+    """Numbers, from where to where, in which rows are at the same places, and at which [shape=(rows,)]."""
+    rows = np.arange(len(layout.group))
+    telling = layout.telling
+    width = plan.window_repetitions * plan.buckets if telling.size else 0
+    for window in range(len(plan.windows) if width else 0):
+        at = rows.copy()
+        for place, row in enumerate(telling, len(rows)):
+            if window in layout.windows[layout.group[row]]:
+                at[row] = place
+        yield window * width, (window + 1) * width, at
+    yield len(plan.windows) * width, plan.numbers, rows
+
+
+def _numbers(plan: CountSketchPlan, layout: _Layout) -> Floats:
+    """How many numbers tell what two places have to do with each other [shape=(places, places)]."""
+    shape = 2 * (len(layout.places),)
+    if not layout.telling.size:
+        return np.broadcast_to(np.float64(plan.numbers), shape)
+    out = np.zeros(shape)
+    for begin, end, at in _stretches(plan, layout):
+        out[np.ix_(at, at)] += end - begin
+    return out
 
 
 def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
     """All cells, with what sums tell taken out and put back."""
     layout, told, covariances = products.layout, products.told, products.covariances
     own = layout.own
-    sums = _known_sums(own, told, populations)
-    weights, explained = sums.weights, sums.explained
-    summed = covariances @ own
-    common = own.T @ summed
-    cross = weights @ summed.T
-    rest = covariances - cross - cross.T + weights @ common @ weights.T
+    weights, explained = _known_sums(own, told, populations)
+    cross = weights @ products.with_sums.T
+    rest = covariances - cross - cross.T + weights @ products.common @ weights.T
     # A group of a single value is its sum, which leaves nothing.
     found = np.sqrt(np.maximum(np.diag(rest), 1.0))
     left = np.clip(rest / np.outer(found, found), -1, 1)
     known = np.sqrt(np.maximum(told - np.diag(explained), 1.0))
-    errors = (1 - np.minimum(left**2, HIGHEST_SQUARE)) * np.outer(known, known) / math.sqrt(plan.numbers)
-    variance = errors**2
+    variance = np.square((1 - np.minimum(left**2, HIGHEST_SQUARE)) * np.outer(known, known)) / products.numbers
     # A record more of a value adds to what the sums of a population explain, and in its own to the variance of its number.
     slopes = weights @ populations.of_group
     mine = own @ populations.of_group
@@ -351,8 +454,9 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     return Cells(
         counts=_of_values(layout, populations, left * np.outer(known, known) + explained),
         errors=np.sqrt(layout.spread_out(variance)),
-        common=common,
-        noise=np.where(own.any(axis=0), sums.noise, np.inf),
+        common=products.common,
+        noise=np.where(layout.sums.any(axis=0), layout.sums_noise(told, populations.records), np.inf),
+        numbers=products.common_numbers,
     )
 
 
@@ -361,8 +465,7 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
     if layout.plain:
         return counts
     values, constant = layout.values, layout.constant
-    # A value is of its rows' population.
-    mine = np.sign(layout.spread @ populations.of_group[layout.group])
+    mine = layout.of_values(populations.of_group)
     # By value and population: records of the value, as far as rows tell; and as far as the constant does, of all.
     told = mine @ (values @ populations.inside).T
     out: Floats = values @ counts @ values.T + constant[:, None] * told + (constant[:, None] * told).T
@@ -370,7 +473,7 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
     return out
 
 
-def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
+def _layout(sizes: Sequence[int], contrasted: Sequence[bool], windows: Sequence[tuple[int, ...]]) -> _Layout:
     """Of groups of so many values each."""
     signs = [contrast_signs(n).astype(np.float64) if own else np.eye(n) for n, own in zip(sizes, contrasted, strict=True)]
     rows = [own.shape[1] for own in signs]
@@ -378,6 +481,7 @@ def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
     return _Layout(
         own=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
         group=np.repeat(np.arange(len(sizes)), rows),
+        windows=tuple(windows),
         signs=_blocks(signs),
         values=_blocks([part * own for part, own in zip(parts, signs, strict=True)]),
         constant=np.repeat([part * own for part, own in zip(parts, contrasted, strict=True)], sizes),
@@ -391,32 +495,26 @@ def _blocks(parts: Sequence[Floats]) -> Sparse:
     return sparse.csr_array(sparse.block_diag(parts))
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
+def _known_sums(own: Floats, told: Floats, populations: _Populations) -> tuple[Floats, Floats]:
     """What groups' sums tell of rows' numbers, in records; those of contrasted groups, which have none, nothing.
 
-    Attributes:
-        weights: of the sums in the best guess of a number [shape=(rows, groups)].
-        explained: covariances of these guesses [shape=(rows, rows)].
-        noise: what is in the variance of a group's sum beside one for every record [shape=(groups,)].
+    Args:
+        own: of :class:`_Layout`.
+        told: variances of what is told of rows' numbers [shape=(rows,)].
+        populations: who is where.
+
+    Returns:
+        Weights of the sums in the best guess of a number [shape=(rows, groups)], and covariances of these guesses
+        [shape=(rows, rows)].
     """
-
-    weights: Floats
-    explained: Floats
-    noise: Floats
-
-
-def _known_sums(own: Floats, told: Floats, populations: _Populations) -> _Sums:
-    """From who is where and variances of what is told of rows' numbers [shape=(rows,)]."""
     summed = own.any(axis=0)
     of_group = populations.of_group[summed]
     everyone = of_group @ populations.common @ of_group.T
     with_sums = np.where(own[:, summed] > 0, told[:, None], populations.inside @ of_group.T)
-    noise = np.ones(own.shape[1])
-    noise[summed] = np.maximum(told @ own[:, summed] - np.diag(everyone), 1.0)
     weights = np.zeros(own.shape)
+    noise = np.maximum(told @ own - populations.records, 1.0)
     weights[:, summed] = np.linalg.solve(everyone + np.diag(noise[summed]), with_sums.T).T
-    return _Sums(weights, weights[:, summed] @ with_sums.T, noise)
+    return weights, weights[:, summed] @ with_sums.T
 
 
 def _covariances(bits: int, seen: Floats, variances: Floats) -> Floats:
@@ -438,13 +536,14 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
         As the errors of :class:`Cells` [shape=(v, v), float64].
     """
     contrasted = [group in plan.contrasts for group in range(len(sizes))]
-    layout = _layout([len(each) for each in sizes], contrasted)
+    layout = _layout([len(each) for each in sizes], contrasted, [plan.windows_of(group) for group in range(len(sizes))])
     held = [np.asarray(each, np.float64) for each in sizes]
     every = np.concatenate([adding(each, own) for each, own in zip(held, contrasted, strict=True)])
     told = (every + plan.variance * plan.buckets) / code_curve(plan.bits).gain ** 2
     inside = (layout.signs.T @ np.concatenate(held))[:, None]
     everybody = _Populations(np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside))
-    sums = _known_sums(layout.own, told, everybody)
-    known = np.maximum(told - np.diag(sums.explained), 1.0)
-    out: Floats = np.sqrt(layout.spread_out(np.outer(known, known)) / plan.numbers)
+    _, explained = _known_sums(layout.own, told, everybody)
+    known = np.maximum(told - np.diag(explained), 1.0)
+    numbers = _numbers(plan, layout)[: len(known), : len(known)]
+    out: Floats = np.sqrt(layout.spread_out(np.outer(known, known) / numbers))
     return out

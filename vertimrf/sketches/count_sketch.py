@@ -89,13 +89,14 @@ class CountSketchEncoder:
         self._sizes = tuple(plan.sizes[group] for group in groups)
         self._rows = tuple(plan.rows(group) for group in groups)
         self._first_row = np.cumsum([0, *self._rows])
-        # Of every sum over records: its group, the row of its value 0, and the contrast that it is, 0 where each value has a row.
+        # Of every sum over records: its group, the row of its value 0, the contrast that it is, 0 where each value has a row, and
+        # the windows in which it tells presence.
         sums = [
-            (i, self._first_row[i] + max(contrast - 1, 0), contrast)
+            (i, self._first_row[i] + max(contrast - 1, 0), contrast, sum(1 << k for k in plan.windows_of(group)))
             for i, group in enumerate(groups)
             for contrast in (range(1, plan.sizes[group]) if group in plan.contrasts else (0,))
         ]
-        self._sums = np.array(sums, np.int64).reshape(-1, 3)
+        self._sums = np.array(sums, np.int64).reshape(-1, 4)
         self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
         self._records = 0
         self._spent = False
@@ -118,9 +119,9 @@ class CountSketchEncoder:
         digests, codes = checked_records(self._groups, self._sizes, digests, codes)
         self._count(digests.size)
         if digests.size and self._state.size:
-            log_buckets = self._plan.buckets.bit_length() - 1
+            log_buckets, window = self._plan.buckets.bit_length() - 1, self._plan.window_repetitions
             told = Silent() if progress is None else progress
-            add_records(*self._key, digests, codes, self._sums, log_buckets, 1, self._state, told.advance)
+            add_records(*self._key, digests, codes, self._sums, log_buckets, window, 1, self._state, told.advance)
 
     def merge(self, other: CountSketchEncoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.

@@ -32,6 +32,7 @@ __all__ = [
     "SketchPlan",
     "contrast_signs",
     "packed_bytes",
+    "presence_windows",
     "release_from_json",
     "release_to_json",
     "touched",
@@ -43,6 +44,8 @@ MOST_VALUES = 1 << 16
 MOST_REPETITIONS = 1 << 24
 # Sizes of groups that may be published as contrasts.
 CONTRASTED = (2, 4)
+# One in so many repetitions tells who is present, of groups that do; all windows together.
+PRESENCE_PART = 8
 BUCKETS = tuple(1 << power for power in range(1, 16))
 
 
@@ -232,6 +235,8 @@ class CountSketchPlan(CrossPartyRelease):
         bits: of every number as published.
         sizes: number of values of every group, of all parties.
         contrasts: groups of two or four values that are published as contrasts, in order.
+        presence: those of them, of two values, to whose one number every record adds alike in some repetitions
+            (:attr:`windows`), so that who is at their parties can be told.
 
     Raises:
         PlanError: parameters that no sketch can have.
@@ -243,6 +248,7 @@ class CountSketchPlan(CrossPartyRelease):
     bits: int
     sizes: tuple[int, ...]
     contrasts: tuple[int, ...] = ()
+    presence: tuple[int, ...] = ()
     encoder = "count-sketch"
     prices_persons = True
     tells_matches = True
@@ -267,6 +273,13 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError(
                 f"Contrasts are of groups of {' or '.join(map(str, CONTRASTED))} values, in order, not of {list(self.contrasts)}."
             )
+        if list(self.presence) != sorted({g for g in self.contrasts if self.sizes[g] == 2 and g in self.presence}):
+            raise PlanError(f"Groups of two values that are contrasts tell presence, in order, not {list(self.presence)}.")
+        if self.presence and not self.window_repetitions:
+            raise PlanError(
+                f"{self.repetitions} repetitions are too few for {len(self.presence)} groups to tell presence in one of "
+                f"{PRESENCE_PART}."
+            )
         try:
             _ = self.event
         except PrivacyError as error:
@@ -278,8 +291,24 @@ class CountSketchPlan(CrossPartyRelease):
         return self.repetitions * self.buckets
 
     @property
+    def windows(self) -> tuple[tuple[int, ...], ...]:
+        """Groups that tell presence together, by window; see :func:`presence_windows`."""
+        return presence_windows(self.presence)
+
+    @property
+    def window_repetitions(self) -> int:
+        """Repetitions of a window; windows are the first ones, one after the other."""
+        return self.repetitions // (PRESENCE_PART * len(self.windows)) if self.presence else 0
+
+    def windows_of(self, group: int) -> tuple[int, ...]:
+        """Windows in which a group tells presence."""
+        return tuple(number for number, telling in enumerate(self.windows) if group in telling)
+
+    @property
     def event(self) -> CountSketchEvent:
-        """The privacy event of all sketches: a record has a value in every group, or a part in every contrast of one."""
+        """The privacy event of all sketches: a record has a value in every group, or a part in every contrast of one, with a
+        sign that is its own or everybody's.
+        """
         return CountSketchEvent(touched(self.sizes, self.contrasts), self.variance, self.buckets, self.repetitions)
 
     def rows(self, group: int) -> int:
@@ -495,6 +524,20 @@ def contrast_signs(size: int) -> npt.NDArray[np.int64]:
     return 1 - 2 * ((both ^ (both >> 1)) & 1)
 
 
+def presence_windows(groups: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Which of some groups tell presence together, in each of 1 + 2 log2(groups) windows.
+
+    All in the first, and for every binary digit of their places those that have 0 there, then those that have 1. So of any two
+    there is a window in which both do, and if there are two or more, one for either in which it does and the other does not.
+    """
+    if not groups:
+        return ()
+    out = [tuple(groups)]
+    for digit in range((len(groups) - 1).bit_length()):
+        out += [tuple(group for place, group in enumerate(groups) if place >> digit & 1 == half) for half in (0, 1)]
+    return tuple(out)
+
+
 def touched(sizes: Sequence[int], contrasts: Sequence[int]) -> int:
     """Numbers that a record adds to in a bucket, all groups together."""
     return len(sizes) + sum(sizes[group] - 2 for group in contrasts)
@@ -518,6 +561,9 @@ def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
     if isinstance(release, SketchPlan):
         # Tens of thousands of pairs, whose values are plain: no need of what asdict goes through.
         named["pairs"] = [dict(vars(pair)) for pair in release.pairs]
+    # Plans from before presence was told are what they were.
+    if not named.get("presence", True):
+        del named["presence"]
     return {"encoder": release.encoder, **named}
 
 
@@ -534,7 +580,7 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
     kind = named.pop("encoder")
     if kind not in KINDS:
         raise PlanError(f"Unknown encoder {kind!r}; this version knows {', '.join(KINDS)}.")
-    for several in ("sizes", "contrasts"):
+    for several in ("sizes", "contrasts", "presence"):
         if several in named:
             named[several] = tuple(named[several])
     if "pairs" in named:

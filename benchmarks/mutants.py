@@ -432,6 +432,20 @@ NAMED: tuple[Mutation, ...] = (
         ("privacy/test_count_sketch_event.py", "sketches/test_contrasts.py"),
     ),
     Mutation(
+        "nobody tells presence where the plan says so",
+        "sketches/count_sketch.py",
+        "sum(1 << k for k in plan.windows_of(group))",
+        "0",
+        ("sketches/test_presence.py",),
+    ),
+    Mutation(
+        "a group tells presence beside others of its party",
+        "plan/plan.py",
+        "owners.count(owners[group]) > 1",
+        "owners.count(owners[group]) > 9",
+        ("plan/test_count_sketch_plan.py",),
+    ),
+    Mutation(
         "values are told apart by contrasts with the signs swapped",
         "sketches/parameters.py",
         "return 1 - 2 * ((both ^ (both >> 1)) & 1)",

@@ -107,7 +107,8 @@ class Held:
         records: two parties' in common, a party's own on the diagonal [shape=(parties, parties), float64].
         errors: their standard errors [shape=(parties, parties), float64].
         of_values: of each value's records those that each party has [shape=(v, parties), float64]; may be negative.
-        of_values_errors: their standard errors, but for what those of ``records`` add [shape=(v, parties), float64].
+        of_values_errors: their standard errors, at least a record, and but for what those of ``records`` add
+            [shape=(v, parties), float64].
     """
 
     records: Floats
@@ -326,7 +327,8 @@ def estimate_overlapping(
     populations = _Populations(of_group, at_most, inside, inside_errors)
     own = layout.of_values(of_group)
     of_values = layout.values @ inside + layout.constant[:, None] * (own @ at_most)
-    held = Held(common, common_errors, of_values, np.sqrt(layout.values.power(2) @ inside_errors**2))
+    # Of a value that its own party hardly has, little can be missed; but not nothing.
+    held = Held(common, common_errors, of_values, np.maximum(np.sqrt(layout.values.power(2) @ inside_errors**2), 1.0))
     return _cells(plan, products, populations), held
 
 

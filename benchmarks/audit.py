@@ -178,7 +178,7 @@ def audit_pairs(number: int, others: int = 0, keys: int = 2000, phantoms: int = 
 
 def audit_counts(
     number: int, others: int = 0, groups: int = 8, buckets: int = 8, repetitions: int = 60, variance: float = 12.0,
-    stated: float | None = None,
+    stated: float | None = None, weights: tuple[int, ...] = (),
 ) -> Audit:  # fmt: skip
     """Count sketches of 4 bits; one record against none, or among ``others`` that share its values or not.
 
@@ -189,30 +189,35 @@ def audit_counts(
         others: further records.
         groups, buckets, repetitions, variance: of the sketches.
         stated: variance that the ledger would state; default the one used.
+        weights: of the groups, with which the variance has to be at least their sum.
     """
     start = time.perf_counter()
     delta = 1e-5
+    of_group = np.array(weights or [1] * groups)
     digests = np.arange(1, others + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     codes = np.array([np.arange(others + 1) // 2**group % 2 for group in range(groups)], np.uint16)
 
     def run(present: bool, size: int) -> Floats:
-        plan = CountSketchPlan(size * repetitions, buckets, variance, 4, (2,) * groups)
+        plan = CountSketchPlan(size * repetitions, buckets, variance, 4, (2,) * groups, weights=weights)
         encoder = CountSketchEncoder(plan, range(groups), secrets.token_bytes(32))
         rows = slice(0 if present else 1, None)
         encoder.update(digests[rows], np.ascontiguousarray(codes[:, rows]))
         sizes = [np.bincount(codes[group], minlength=2).astype(float) for group in range(groups)]
         total = np.zeros(plan.numbers)
-        for table, held in zip(encoder.result(sizes), sizes, strict=True):
-            total += (table[0] - 7.5) * code_steps(plan, held)[0]
+        for table, held, weight in zip(encoder.result(sizes), sizes, of_group, strict=True):
+            total += (table[0] - 7.5) * code_steps(plan, held, weight)[0]
         # What is known of a bucket's sum is its likelihood under this variance, that of the other records included.
-        spread = variance + sum(held[0] for held in sizes) / buckets / groups
-        ratio = math.exp(-groups / (2 * spread)) * np.cosh(total / spread)
+        present_too = float(of_group**2 @ [held[0] for held in sizes])
+        spread = variance + present_too / buckets / of_group.sum()
+        ratio = math.exp(-of_group.sum() / (2 * spread)) * np.cosh(total / spread)
         out: Floats = np.log(ratio.reshape(size, repetitions, buckets).mean(axis=2)).sum(axis=1)
         return out
 
-    exact = epsilon([CountSketchEvent(groups, stated or variance, buckets, repetitions)], delta).epsilon
+    priced = CountSketchEvent(int(of_group.sum()), stated or variance, buckets, repetitions)
+    exact = epsilon([priced], delta).epsilon
     found = certain_epsilon(*batches(number, run), delta)
     name = "count sketches, one record against none" if not others else f"count sketches, among {others} others"
+    name += f", weights {min(weights)} to {max(weights)}" if weights else ""
     return Audit(name, exact, exact, found, delta, number, time.perf_counter() - start)
 
 
@@ -288,6 +293,7 @@ def main() -> None:
         lambda: audit_pairs(options.trials, others=40),
         lambda: audit_counts(options.trials),
         lambda: audit_counts(options.trials, others=40),
+        lambda: audit_counts(options.trials, variance=48.0, weights=(1, 3, 5, 7) * 2),
         lambda: audit_local(max(options.trials // 10, 100), one_clique=True),
         lambda: audit_local(max(options.trials // 20, 100), one_clique=False),
         lambda: audit_published(options.trials),

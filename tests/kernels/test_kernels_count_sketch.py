@@ -174,7 +174,7 @@ def test_noise_has_the_exact_law(variance):
     rng = np.random.default_rng(1)
     counters, words = np.zeros(draws, np.int32), rng.integers(0, 1 << 16, draws).astype(np.uint16)
     unsettled = np.empty(draws, np.int64)
-    count = add_noise(counters, words, noise.settled, unsettled)
+    count = add_noise(counters, 1, words, noise.settled, unsettled)
     assert 0 < count < draws // 20
     assert (noise.settled[words[unsettled[:count]]] == UNSETTLED).all()
     more = rng.integers(0, 2**64, (count, 2), dtype=np.uint64)
@@ -195,7 +195,7 @@ def test_the_words_of_unsettled_draws_decide_as_the_thresholds_say():
             counters, words = np.array([7], np.int32), np.array([word >> 128], np.uint16)
             # The threshold in the middle is where its own first word begins: the word below settles itself.
             unsettled = np.empty(1, np.int64)
-            count = add_noise(counters, words, noise.settled, unsettled)
+            count = add_noise(counters, 1, words, noise.settled, unsettled)
             assert count == 1 or threshold == 1 << 143
             more = np.array([[word >> 64 & (2**64 - 1), word & (2**64 - 1)]], np.uint64)
             settle_noise(counters, words, unsettled[:count], more, *noise[1:])

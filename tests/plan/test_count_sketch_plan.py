@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,11 +24,12 @@ from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP, make_plan
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schedule import Group, released_sizes
 from vertimrf.plan.schema import Schema
+from vertimrf.plan.weights import DEPENDENCE, choose_weights, expected_error
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
-from vertimrf.sketches.parameters import PRESENCE_PART, CountSketchPlan
+from vertimrf.sketches.parameters import PRESENCE_PART, CountSketchPlan, touched
 from vertimrf.trial import open_tables, synthesize
 
 ROWS = 20_000
@@ -81,7 +83,7 @@ def test_attributes_of_two_values_are_contrasts():
     assert groups_of((3, 4, 5), (4, 4, 16), tau=10) == (alone, ())
     plan = plan_of((2, 3, 2), (2, 2, 41), tau=10)
     assert plan.sketch.presence == ()
-    assert plan.sketch.event.groups == 6
+    assert touched(plan.sketch.sizes, plan.sketch.contrasts) == 6
     assert [plan.sketch.rows(group) for group in range(6)] == [1, 3, 1, 1, 1, 41]
 
 
@@ -92,7 +94,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
     assert plan.sketch.presence == (0, 3)
     assert plan.sketch.windows == ((0, 3), (0,), (3,))
     assert plan.sketch.window_repetitions == plan.sketch.repetitions // (3 * PRESENCE_PART) > 0
-    assert plan.sketch.event.groups == 7
+    assert touched(plan.sketch.sizes, plan.sketch.contrasts) == 7
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert back.sketch == plan.sketch
     assert back.digest() == plan.digest()
@@ -124,7 +126,7 @@ def test_they_go_together_where_one_clique_holds_all_and_noise_is_small():
     assert groups_of((2, 2, 2, 2), (2, 2, 2)) == (pairs, (1, 3))
     assert plan.sketch.sizes == (4, 4, 4, 2)
     # Three numbers of the second group, one of each of the others.
-    assert plan.sketch.event.groups == 6
+    assert touched(plan.sketch.sizes, plan.sketch.contrasts) == 6
     assert plan.sketch.shapes((0, 1)) == [(4, plan.sketch.numbers), (3, plan.sketch.numbers)]
     # Whatever is between them; the one left over is alone.
     assert groups_of((2, 4, 2, 3), (2, 2, 2)) == ([(0, 2), (1,), (3,), (4, 5), (6,)], (0, 4))
@@ -152,7 +154,7 @@ def test_an_edited_plan_is_refused():
         with pytest.raises(PlanError, match="more than its target"):
             Plan.from_json(data | {"sketch": data["sketch"] | change})
     with pytest.raises(PlanError, match="do not fit its groups"):
-        Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2], "contrasts": []}})
+        Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2], "contrasts": [], "weights": []}})
     with pytest.raises(PlanError, match="two only with scheduled pairs"):
         plan_of(rounds=2)
 
@@ -180,6 +182,7 @@ def test_contrasts_that_no_group_has_are_refused(contrasts):
 def test_a_second_release_of_contrasts_adds_all_their_numbers():
     """The first party's groups: four values, of which a record has one, and three contrasts."""
     plan = plan_of((2, 2, 2, 2), (2, 2, 2))
+    plan = replace(plan, sketch=replace(plan.sketch, weights=()))
     (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
     assert event.groups == 6
     assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
@@ -187,8 +190,63 @@ def test_a_second_release_of_contrasts_adds_all_their_numbers():
     assert ledger_of_releases(plan, (1, 2)).entries[-1].event == replace(event, groups=8)
 
 
+def test_groups_of_many_values_have_larger_weights_where_that_pays():
+    plan = plan_of((2, 3, 16), (41, 2, 2), epsilon=2.0, expected_records=100_000, tau=10)
+    sketch = plan.sketch
+    assert sketch.contrasts == (0, 4, 5)
+    # Grow with the numbers that are published, 1 to 41, and are alike where those are.
+    assert sketch.weights[0] == sketch.weights[4] == sketch.weights[5] < sketch.weights[1] < sketch.weights[2] < sketch.weights[3]
+    assert all(weight % 2 for weight in sketch.weights)
+    assert sketch.event.groups == sum(sketch.weights)
+    assert 1.9 < plan.ledger().epsilon <= 2.0
+    # Of pairs of one party nothing is to be told.
+    assert choose_weights(replace(sketch, weights=()), [0] * 6, 100_000) == ()
+    back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
+    assert back.sketch == sketch
+    assert back.digest() == plan.digest()
+    (entry,) = [entry for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    event = entry.event
+    assert f"(3 to {sketch.weights[3]})" in entry.noise
+    # A second release of a party's groups adds as many as they weigh.
+    assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
+    for party, own in enumerate((slice(0, 3), slice(3, 6))):
+        more = ledger_of_releases(plan, tuple(2 if p == party else 1 for p in (0, 1))).entries[-1].event
+        assert more == replace(event, groups=event.groups + sum(sketch.weights[own]))
+
+
+def test_weights_are_the_same_where_groups_are_and_where_little_can_be_told():
+    for left, right, changes in (
+        ((4, 4, 4), (4, 4), {}),
+        ((2, 2, 2), (2, 2, 2), {}),
+        ((2, 16, 41), (41, 2, 16), {"epsilon": 0.01}),
+        ((2, 3, 16), (41, 2, 2), {"records_per_person": 2}),
+    ):
+        plan = plan_of(left, right, tau=10, **changes)
+        assert plan.sketch.weights == ()
+        assert "weights" not in plan.to_json()["sketch"]
+
+
+def test_a_forecast_of_errors_follows_noise_until_it_drowns_all():
+    """By hand, for one pair of values and one with a contrast."""
+    sketch = CountSketchPlan(100, 64, 50.0, 4, (4, 9, 2), (2,))
+    across = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], bool)
+    noise = 50.0 * 64
+    for weights, one, other in (((), noise, noise), ((3, 9, 5), noise * 17 / 3 / 3, noise * 17 / 3 / 9)):
+        error = math.sqrt((5000 / 4 + one) * (5000 / 9 + other) / 6400)
+        told = 5000 * DEPENDENCE * (3 * 8) ** 0.25 / 36
+        expected = 36 * error * told / math.hypot(error, told) / 5000
+        assert expected_error(sketch, weights, across, 5000) == pytest.approx(expected)
+    # What cannot be told at all is off by what there was to tell.
+    drowned = expected_error(replace(sketch, variance=9e5), (), across, 5000)
+    assert drowned == pytest.approx(DEPENDENCE * (3 * 8) ** 0.25, rel=1e-3)
+    binary = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], bool)
+    error = math.sqrt((5000 / 4 + noise) * (5000 + noise) / 4 / 6400)
+    told = 5000 * DEPENDENCE * 3**0.25 / 8
+    assert expected_error(sketch, (), binary, 5000) == pytest.approx(8 * error * told / math.hypot(error, told) / 5000)
+
+
 def test_a_second_release_is_priced_as_so_many_groups_more():
-    plan = plan_of(tau=50)
+    plan = plan_of((4, 4), (4, 4), tau=50)
     (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
 
     def sketches(*messages):

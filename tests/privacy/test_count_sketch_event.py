@@ -132,32 +132,46 @@ def shifts_of(plan, codes):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "contrasts", "buckets"), [((2, 2), (0,), 2), ((2, 2), (0, 1), 2), ((4, 2), (0,), 1), ((4, 2), (), 2)]
+    ("sizes", "contrasts", "buckets", "weights"),
+    [
+        ((2, 2), (0,), 2, ()),
+        ((2, 2), (0, 1), 2, ()),
+        ((4, 2), (0,), 1, ()),
+        ((4, 2), (), 2, ()),
+        ((3, 3), (), 1, (3, 1)),
+        ((3, 3), (), 1, (1, 5)),
+        ((2, 3), (0,), 1, (3, 3)),
+    ],
 )
-def test_contrasts_are_priced_as_the_numbers_that_a_record_adds_to(sizes, contrasts, buckets):
-    """P and Q of whole repetitions, point by point over all numbers that a record may touch, for every record that there is."""
-    variance = 4.0
+def test_contrasts_and_weights_are_priced_as_the_numbers_that_a_record_adds_to(sizes, contrasts, buckets, weights):
+    """P and Q of whole repetitions, point by point over all numbers that a record may touch, for every record that there is; a
+    number of a group with a weight moves by it, and has so many times the noise."""
+    variance = max(4.0, sum(weights))
     ways = 2 * buckets
     # A record is in one bucket in many repetitions; one bucket is no sketch's, but half of two are its.
-    plan = CountSketchPlan(1000, 2, variance, 4, sizes, contrasts)
+    plan = CountSketchPlan(1000, 2, variance, 4, sizes, contrasts, weights=weights)
     groups = touched(sizes, contrasts)
     event = replace(plan.event, buckets=buckets, repetitions=1)
-    assert event.groups == groups == len(sizes) + (2 if sizes[0] == 4 and contrasts else 0)
-    values, p = half_integer_gaussian(variance)
-    near = np.abs(values) < 9 * math.sqrt(variance)
-    values, p = values[near], p[near]
+    assert groups == len(sizes) + (2 if sizes[0] == 4 and contrasts else 0)
+    assert event.groups == (sum(weights) or groups)
+    of_number = np.repeat(weights or [1] * len(sizes), [2 * plan.rows(group) for group in range(len(sizes))])
     ratio, mass, lost = event.law
     for codes in itertools.product(*map(range, sizes)):
-        shifts = shifts_of(plan, codes)
+        shifts = of_number * shifts_of(plan, codes)
         assert len(shifts) == 4
         shifts = shifts[[(s.reshape(-1, 2)[:, buckets:] == 0).all() for s in shifts]]
         assert len(shifts) == ways
         reached = np.flatnonzero(shifts.any(axis=0))
-        assert len(reached) == groups * buckets == 4
-        law = functools.reduce(np.multiply.outer, [p] * len(reached))
+        assert len(reached) == groups * buckets
+        laws = []
+        for weight in of_number[reached]:
+            values, p = half_integer_gaussian(weight * variance)
+            near = np.abs(values) < 9 * math.sqrt(weight * variance)
+            laws.append((values[near], p[near], weight * variance))
+        law = functools.reduce(np.multiply.outer, [p for _, p, _ in laws])
         present = np.zeros(law.shape)
         for shift in shifts[:, reached]:
-            moved = [np.exp((2 * s * values - s * s) / (2 * variance)) for s in shift]
+            moved = [np.exp((2 * s * values - s * s) / (2 * own)) for s, (values, _, own) in zip(shift, laws, strict=True)]
             present += functools.reduce(np.multiply.outer, moved) / ways
         assert (law * present).sum() == pytest.approx(1, abs=1e-9)
         for epsilon in (0.0, 0.1, 0.4, 0.9):

@@ -18,6 +18,8 @@ SIZES, CONTRASTS = (2, 2, 4, 4, 3, 2), (0, 1, 2, 3)
 # Rows of their codes.
 DIRECTIONS = (1, 1, 3, 3, 3, 2)
 PLAN = CountSketchPlan(repetitions=128, buckets=32, variance=40.0, bits=4, sizes=SIZES, contrasts=CONTRASTS)
+# The same with groups whose noise is smaller than others'.
+WEIGHED = replace(PLAN, weights=(1, 3, 5, 1, 3, 7))
 RECORDS, RELEASES = 3000, 300
 FIRST = np.cumsum([0, *SIZES])
 
@@ -42,7 +44,8 @@ def published(plan, codes, digests, secret, rng, groups=None):
     sizes = [np.bincount(own, minlength=plan.sizes[g]).astype(float) for g, own in zip(groups, codes, strict=True)]
     tables = encoder.result(sizes, rng.bytes)
     return [
-        CountedGroup(t, s, s, np.zeros(len(s)), g in plan.contrasts) for g, t, s in zip(groups, tables, sizes, strict=True)
+        CountedGroup(t, s, s, np.zeros(len(s)), g in plan.contrasts, weight=plan.weight(g))
+        for g, t, s in zip(groups, tables, sizes, strict=True)
     ]
 
 
@@ -65,33 +68,33 @@ def kind(pair):
     return tuple(sorted(SIZES[group] if group in CONTRASTS else 0 for group in pair))
 
 
-def released(estimate, codes, rng):
+def released(estimate, plan, codes, rng):
     """Of several releases of one table, by pair of groups: residuals and errors [each shape=(releases, values, values)]."""
     residuals, errors = {pair: [] for pair in PAIRS}, {pair: [] for pair in PAIRS}
     for _ in range(RELEASES):
-        cells, truth = estimate(codes, rng)
+        cells, truth = estimate(plan, codes, rng)
         for i, j in PAIRS:
             residuals[i, j].append(block(cells.counts, i, j) - truth(i, j))
             errors[i, j].append(block(cells.errors, i, j))
     return {p: np.array(r) for p, r in residuals.items()}, {p: np.array(e) for p, e in errors.items()}
 
 
-def of_all(codes, rng):
+def of_all(plan, codes, rng):
     digests = rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
-    cells = estimate_cells(PLAN, published(PLAN, codes, digests, rng.bytes(32), rng), RECORDS)
+    cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
     return cells, lambda i, j: both(codes[i], codes[j], i, j)
 
 
 HELD = (slice(0, 2400), slice(600, 3000))
 
 
-def of_parts(codes, rng):
+def of_parts(plan, codes, rng):
     digests, secret = rng.integers(0, 2**64, RECORDS, dtype=np.uint64), rng.bytes(32)
     groups = []
     for group, party in enumerate(PARTIES):
-        groups += published(PLAN, codes[[group], HELD[party]], digests[HELD[party]], secret, rng, [group])
+        groups += published(plan, codes[[group], HELD[party]], digests[HELD[party]], secret, rng, [group])
     records = np.array([2400.0, 2400.0])
-    cells, _ = estimate_overlapping(PLAN, groups, PARTIES, records, np.zeros(2))
+    cells, _ = estimate_overlapping(plan, groups, PARTIES, records, np.zeros(2))
     shared = slice(600, 2400)
 
     def truth(i, j):
@@ -101,8 +104,8 @@ def of_parts(codes, rng):
     return cells, truth
 
 
-@pytest.mark.parametrize("estimate", [of_all, of_parts])
-def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate):
+@pytest.mark.parametrize(("estimate", "plan"), [(of_all, PLAN), (of_parts, PLAN), (of_parts, WEIGHED)])
+def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate, plan):
     """Squared residuals in units of errors come to the number of directions that the noise lies in, on average over 300 releases.
 
     Of contrasts it is how cells differ along their axes; where parties hold different people, sums over the other one's records
@@ -110,7 +113,7 @@ def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate):
     of Gaussian numbers only nearly. Of two groups of values errors are too large by a few per cent where people differ.
     """
     rng = np.random.default_rng(0)
-    residuals, errors = released(estimate, table(rng), rng)
+    residuals, errors = released(estimate, plan, table(rng), rng)
     by_kind = {}
     for pair, left in residuals.items():
         spread = left.std(axis=0) / np.sqrt(RELEASES)
@@ -134,7 +137,7 @@ def test_cells_are_unbiased_and_their_noise_is_as_stated(estimate):
 def test_noise_of_contrasts_lies_in_as_many_directions_as_there_are_contrasts():
     rng = np.random.default_rng(1)
     codes = table(rng)
-    cells, truth = of_all(codes, rng)
+    cells, truth = of_all(PLAN, codes, rng)
     for i, j in PAIRS:
         residual = block(cells.counts, i, j) - truth(i, j)
         # What is left out is known: rows and columns of a contrasted group add up to sizes.
@@ -164,6 +167,28 @@ def test_contrasts_of_pairs_have_less_noise_than_values():
         np.testing.assert_allclose(cells.errors[2:4, 8:10], predicted, rtol=0.1)
     # Cell by cell, noise of a quarter of the directions: records have 3000 + 1280 in a number where values have 1500 + 1280.
     assert np.mean(by_contrasts) * 0.5 == pytest.approx(0.25 * (3000 + 1280) / np.sqrt(PLAN.numbers), rel=0.05)
+
+
+def test_weights_take_noise_from_one_group_to_another():
+    """And it is predicted: of values a side's number has its records and the noise over the weight, of contrasts all records."""
+    plan = replace(PLAN, sizes=(3, 4, 2, 3), contrasts=(2,), weights=(1, 9, 3, 5), variance=30.0)
+    even = [np.full(size, RECORDS / size) for size in plan.sizes]
+    rng = np.random.default_rng(5)
+    codes = np.array([rng.integers(0, size, RECORDS) for size in plan.sizes], np.uint16)
+    digests = rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
+    cells = estimate_cells(plan, published(plan, codes, digests, rng.bytes(32), rng), RECORDS)
+    predicted = predicted_cell_errors(plan, even, RECORDS)
+    first = np.cumsum([0, *plan.sizes])
+    told = [held / (2 if g in plan.contrasts else 1) for g, held in enumerate((1000, 750, RECORDS, 1000))]
+    noise = [plan.variance * plan.buckets / weight for weight in plan.weights]
+    # Sums over all records take something out of either side, and codes put something in.
+    for i, j in itertools.combinations(range(4), 2):
+        at = slice(first[i], first[i + 1]), slice(first[j], first[j + 1])
+        np.testing.assert_allclose(cells.errors[at], predicted[at], rtol=0.12)
+        sides = [noise[g] + told[g] for g in (i, j)]
+        assert 0.5 < predicted[at].mean() / np.sqrt(np.prod(sides) / plan.numbers) < 1.05
+    heavy, light = (predicted_cell_errors(replace(plan, weights=w), even, RECORDS)[:3, 9:].mean() for w in ((9, 1, 1, 9), ()))
+    assert heavy / light == pytest.approx((1000 + 960 / 9) / (1000 + 960), rel=0.1)
 
 
 def test_errors_of_sizes_are_part_of_the_errors_of_contrasts():

@@ -76,28 +76,33 @@ def test_a_record_has_one_sign_in_one_bucket_of_each_repetition_and_the_same_in_
     assert (counters(fed(slice(5, 6), (0,), secret=bytes(32))).reshape(one.shape) != one).any()
 
 
-@pytest.mark.parametrize("bits", [1, 2, 3, 4])
-def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits):
-    """Codes of many numbers follow the law of counter + noise, exactly convolved."""
-    plan = CountSketchPlan(1 << 9, 64, 9.0, bits, (2,))
-    codes = np.zeros((1, 640), np.uint16)
-    one = CountSketchEncoder(plan, [0], SECRET)
-    one.update(record_digests(np.arange(640)), codes)
-    held = np.frombuffer(one.state(), "<i4", offset=24).reshape(512, 2, 64)
-    steps = code_steps(plan, np.array([640.0, 0.0]))
-    np.testing.assert_allclose(steps, STEPS[bits] * np.sqrt([19.0, 9.0]))
-    (published,) = one.result([np.array([640.0, 0.0])], fixed_entropy())
-    assert published.shape == (2, 512 * 64)
+@pytest.mark.parametrize(
+    ("bits", "weights"), [(1, ()), (2, ()), (3, ()), (4, ()), (4, (5, 3)), (4, (1, 9)), (2, (7, 7)), (1, (3, 1))]
+)
+def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits, weights):
+    """Codes of many numbers follow the law of weight * counter + noise, exactly convolved; of one group after the other."""
+    plan = CountSketchPlan(1 << 9, 64, 15.0, bits, (2, 2), weights=weights)
+    codes = np.zeros((2, 960), np.uint16)
+    one = CountSketchEncoder(plan, [0, 1], SECRET)
+    one.update(record_digests(np.arange(960)), codes)
+    held = np.frombuffer(one.state(), "<i4", offset=24).reshape(512, 2, 2, 64)
+    sizes = np.array([960.0, 0.0])
+    published = one.result([sizes, sizes], fixed_entropy())
     half = 1 << (bits - 1)
-    noise = np.arange(-60, 60) + 0.5
-    law = np.exp(-(noise**2) / 18)
-    law /= law.sum()
-    for value in (0, 1):
-        expected = np.zeros(2 * half)
-        for counter, times in zip(*np.unique(held[:, value], return_counts=True), strict=True):
-            code = np.clip(np.floor((counter + noise) / steps[value]), -half, half - 1).astype(int) + half
-            expected += times * np.bincount(code, law, minlength=2 * half)
-        assert stats.chisquare(np.bincount(published[value], minlength=2 * half), expected).pvalue > ALPHA
+    noise = np.arange(-200, 200) + 0.5
+    for group, table in enumerate(published):
+        weight = weights[group] if weights else 1
+        assert table.shape == (2, 512 * 64)
+        steps = code_steps(plan, sizes, weight)
+        np.testing.assert_allclose(steps, STEPS[bits] * np.sqrt([weight**2 * 15.0 + weight * 15.0, weight * 15.0]))
+        law = np.exp(-(noise**2) / (30 * weight))
+        law /= law.sum()
+        for value in (0, 1):
+            expected = np.zeros(2 * half)
+            for counter, times in zip(*np.unique(held[:, group, value], return_counts=True), strict=True):
+                code = np.clip(np.floor((weight * counter + noise) / steps[value]), -half, half - 1).astype(int) + half
+                expected += times * np.bincount(code, law, minlength=2 * half)
+            assert stats.chisquare(np.bincount(table[value], minlength=2 * half), expected).pvalue > ALPHA
 
 
 def test_the_result_is_given_once():
@@ -147,6 +152,13 @@ def test_no_records_and_no_groups():
         ({"variance": 3.9}, "have no price"),
         ({"variance": 8.0, "sizes": (2,) * 9}, "have no price"),
         ({"variance": math.inf}, "have no price"),
+        ({"weights": (1, 3, 1)}, "3 weights of 4 groups"),
+        ({"weights": (1, 3, 1, 2)}, "odd number from 1 to 99, not 2"),
+        ({"weights": (1, 3, 1, 101)}, "odd number from 1 to 99, not 101"),
+        ({"weights": (1, 3, 1, -1)}, "odd number from 1 to 99, not -1"),
+        ({"weights": (1, 3, 1, 3.0)}, "odd number from 1 to 99, not 3.0"),
+        ({"weights": (1, 3, 1, 5)}, "have no price"),
+        ({"weights": (1, 3, 1, 5), "variance": 2.5e5}, "Noise of variance 1,250,000 is more than can be drawn"),
     ],
 )
 def test_parameters_that_no_sketch_can_have(changes, said):
@@ -161,6 +173,7 @@ def test_other_plans_secrets_and_states_do_not_mix():
         encoder(plan=replace(PLAN, variance=10.0)),
         encoder(plan=replace(PLAN, bits=2)),
         encoder(plan=replace(PLAN, repetitions=8)),
+        encoder(plan=replace(PLAN, weights=(1, 1, 3, 1))),
     ):
         with pytest.raises(PlanError, match="same plan, groups and secret"):
             encoder().merge(other)

@@ -5,8 +5,9 @@ and the repetition alone. As many repetitions share a word as fit. Counters are 
 add up, and can be taken out again, in any order and bit for bit.
 
 Noise lives on the half-integers, P(z) proportional to exp(-z^2 / (2 variance)) for z = ..., -1/2, 1/2, ...: no noised counter is
-zero, so that its sign alone is unbiased. A draw takes 16 bits of entropy, and 128 more where those do not settle it (a few in a
-thousand); the result is that of comparing 144 uniform bits with thresholds rounded to 2^-144.
+zero, so that its sign alone is unbiased. Where a record moves a counter by a weight, the noise has so many times the variance. A
+draw takes 16 bits of entropy, and 128 more where those do not settle it (a few in a thousand); the result is that of comparing
+144 uniform bits with thresholds rounded to 2^-144.
 
 Axes: n = records, d = groups, v = rows (values or contrasts) of all groups together, r = repetitions, b = buckets, m = unsettled
 draws.
@@ -194,11 +195,12 @@ def noise_table(variance: float) -> NoiseTable:
 
 
 @kernel
-def add_noise(counters, words, settled, unsettled):  # type: ignore[no-untyped-def]
-    """Double counters and add twice their noise where the first 16 bits settle it.
+def add_noise(counters, weight, words, settled, unsettled):  # type: ignore[no-untyped-def]
+    """Double counters, times their weight, and add twice their noise where the first 16 bits settle it.
 
     Args:
-        counters: [shape=(n,), int32], updated.
+        counters: [shape=(n,), int32], updated; the caller sees to it that they cannot overflow.
+        weight: by which a record moves what is published of them.
         words: uniform [shape=(n,), uint16].
         settled: of a :class:`NoiseTable`.
         unsettled: indices that :func:`settle_noise` is to take, written [shape=(n,), int64].
@@ -207,9 +209,10 @@ def add_noise(counters, words, settled, unsettled):  # type: ignore[no-untyped-d
         How many those are.
     """
     count = 0
+    scale = np.int32(2 * weight)
     for i in range(counters.size):
         noise = settled[words[i]]
-        counters[i] = 2 * counters[i] + noise
+        counters[i] = scale * counters[i] + noise
         unsettled[count] = i
         count += noise == UNSETTLED
     return count
@@ -227,12 +230,12 @@ def settle_noise(counters, words, unsettled, more, first, high, low, lowest):  #
     """
     for j in range(unsettled.size):
         i = unsettled[j]
-        rank = 0
-        for k in range(first.size):
-            reached = words[i] > first[k]
-            if words[i] == first[k]:
-                reached = more[j, 0] > high[k] or (more[j, 0] == high[k] and more[j, 1] >= low[k])
-            rank += reached
+        # Thresholds increase: those that the first word alone exceeds, and those that begin with it and are reached.
+        rank = np.searchsorted(first, words[i])
+        while rank < first.size and first[rank] == words[i]:
+            if more[j, 0] < high[rank] or (more[j, 0] == high[rank] and more[j, 1] < low[rank]):
+                break
+            rank += 1
         counters[i] += lowest + 2 * rank
 
 

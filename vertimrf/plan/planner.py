@@ -6,7 +6,7 @@ import itertools
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -45,6 +45,7 @@ from .schedule import (
     triple_rule,
 )
 from .schema import Schema
+from .weights import choose_weights
 from .workload import Workload
 
 __all__ = ["make_plan", "split_parties"]
@@ -180,7 +181,8 @@ class CountSketches:
     """Every group under the same secret buckets and signs.
 
     Attributes:
-        groups: what is published; ``contrasts``: of which as contrasts; ``presence``: which of those tell presence.
+        groups: what is published; ``contrasts``: of which as contrasts; ``presence``: which of those tell presence; ``weights``:
+            of each.
         repetitions, buckets, bits: see :class:`CountSketchPlan`.
         person: records of a person at most.
     """
@@ -188,6 +190,7 @@ class CountSketches:
     groups: tuple[Group, ...]
     contrasts: tuple[int, ...]
     presence: tuple[int, ...]
+    weights: tuple[int, ...]
     repetitions: int
     buckets: int
     bits: int
@@ -195,9 +198,13 @@ class CountSketches:
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
+        return self.groups, self.sketch(rho)
+
+    def sketch(self, rho: float) -> CountSketchPlan:
+        """The sketches, with parameters that spend about ``rho`` (zCDP)."""
         sizes = tuple(group.size for group in self.groups)
         shape = self.repetitions, self.buckets, self.bits
-        return self.groups, _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts, self.presence)
+        return _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts, self.presence, self.weights)
 
 
 def _count_sketch_plan(
@@ -209,10 +216,11 @@ def _count_sketch_plan(
     person: int = 1,
     contrasts: tuple[int, ...] = (),
     presence: tuple[int, ...] = (),
+    weights: tuple[int, ...] = (),
 ) -> CountSketchPlan:
     """Count sketches that spend about ``rho`` (zCDP), for persons with so many records at most."""
     # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is what all of them may spend, shared out.
-    d = touched(sizes, contrasts)
+    d = touched(sizes, contrasts, weights)
     single = 2 * rho * buckets / repetitions
     if person > 1:
         # Of several records: (1 + what one bucket's ratio may vary by)^person = 1 + spend / person, see person_sketch.
@@ -221,11 +229,12 @@ def _count_sketch_plan(
     return CountSketchPlan(
         repetitions=repetitions,
         buckets=buckets,
-        variance=min(max(variance, d * person, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE),
+        variance=min(max(variance, d * person, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE / max(weights, default=1)),
         bits=bits,
         sizes=sizes,
         contrasts=contrasts,
         presence=presence,
+        weights=weights,
     )
 
 
@@ -550,7 +559,11 @@ def _count_sketches(
     # Of too few repetitions none can be spared.
     if repetitions < PRESENCE_PART * len(presence_windows(lone)):
         contrasts, lone = tuple(group for group in contrasts if group not in lone), ()
-    return CountSketches(groups, contrasts, lone, repetitions, buckets, -bits, person)
+    even = CountSketches(groups, contrasts, lone, (), repetitions, buckets, -bits, person)
+    if person > 1:
+        # Their price follows sums that are few and small.
+        return even
+    return replace(even, weights=choose_weights(even.sketch(rho), owners, records))
 
 
 def _needed_order(rho: float, numbers: float, delta: float) -> float:

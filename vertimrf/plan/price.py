@@ -24,7 +24,7 @@ def ledger_of_releases(
     Noisy marginals and counts, and rows by randomised response, simply compose. Sketches do not: a plan's hashes are the same
     in every release, so that under one key a record touches one sketch *per release* of each party of the scheduled pair, all
     with the same level: with one more release of one party 3 sketches a key, of both 4, and each of both three times 6. So it is
-    with count sketches: every release of a group is one group more, or as many as it has contrasts.
+    with count sketches: every release of a group is one group more, or as many as it has contrasts, as often as its weight.
 
     Args:
         plan: the plan.
@@ -54,8 +54,9 @@ def ledger_of_releases(
             events = [_count_sketches(event, agreed.pop(0))]
         elif isinstance(event, CountSketchEvent):
             assert isinstance(plan.sketch, CountSketchPlan)
-            added = (plan.sketch.adds(group) * messages[owner] for group, owner in enumerate(plan.schedule.parties))
-            events = [_count_sketches(event, sum(added))]
+            sketch, released = plan.sketch, [messages[owner] for owner in plan.schedule.parties]
+            priced = (sketch.adds(group) * sketch.weight(group) * times for group, times in enumerate(released))
+            events = [_count_sketches(event, sum(priced))]
         elif isinstance(event, GRREvent):
             owners = plan.schedule.parties
             repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])]

@@ -250,8 +250,9 @@ class CountSketchEvent:
     noise; see :mod:`vertimrf.privacy.count_sketch`.
 
     Attributes:
-        groups: values that a record has, of all parties together.
-        variance: parameter of the noise of each number; at least ``groups``, below which one record alone would show, and 4.
+        groups: values that a record has, of all parties together; one with a weight, as often.
+        variance: parameter of the noise of each number, over its weight; at least ``groups``, below which one record alone would
+            show, and 4.
         buckets: numbers of each value in a repetition.
         repetitions: independent ones.
         records: that a person has at most, which neighbours differ by (:mod:`vertimrf.privacy.person_sketch`).

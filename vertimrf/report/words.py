@@ -90,11 +90,18 @@ def in_words(entry: LedgerEntry) -> str:
                 f"counter by 1; random noise of typically {math.sqrt(variance):,.1f} was added."
             )
         case CountSketchEvent(variance=variance, groups=groups, repetitions=repetitions, buckets=buckets):
+            record, step, noise = f"a record is in {groups} of them", "1", f"{math.sqrt(variance):,.1f}"
+            if weighed := re.search(r"moves it \((\d+) to (\d+)\)", entry.noise):
+                record = f"a record is in some of every attribute, and moves them by {groups} in all"
+                step, noise = (
+                    " to ".join(texts)
+                    for texts in (weighed.groups(), [f"{math.sqrt(int(w) * variance):,.1f}" for w in weighed.groups()])
+                )
             return (
                 f"{who} mixed their records into tables of {repetitions * buckets:,} counters, one table for every value of an "
-                f"attribute, or for what tells its two values apart; a record is in {groups} of them. Which counters a record "
+                f"attribute, or for what tells its two values apart; {record}. Which counters a record "
                 "moves, and whether up or down, is decided by a secret that the server does not have. A record moves a counter "
-                f"by 1; random noise of typically {math.sqrt(variance):,.1f} was added, "
+                f"by {step}; random noise of typically {noise} was added, "
                 "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
                 "common."
             )

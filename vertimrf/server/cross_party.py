@@ -253,7 +253,8 @@ def _counted_marginals(
     for group, maps, party, released in zip(groups, bins, parties, released_sizes(groups, bins, one_way), strict=True):
         records = total if held is None else held[party].records
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
-        told = len(counted) in sketch.contrasts, sketch.windows_of(len(counted))
+        g = len(counted)
+        told = g in sketch.contrasts, sketch.windows_of(g), sketch.weight(g)
         counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *told))
     shared: dict[tuple[int, int], Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])

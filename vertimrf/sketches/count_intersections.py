@@ -1,8 +1,8 @@
 """CarEst for count sketches: every cell of every pair of groups, with its standard error, from one matrix product.
 
 Two values' numbers have covariance T / buckets, with T the records that have both, and variances (n + N) / buckets, with n the
-records that have either and N = variance * buckets the noise. What is published are codes of the numbers, whose correlation is
-a known function of the numbers'; it is inverted.
+records that have either and N = variance * buckets the noise, or that over the group's weight, which its numbers are taken to be
+divided by. What is published are codes of the numbers, whose correlation is a known function of the numbers'; it is inverted.
 
 Every group's numbers add up to the same sum over all records, and its own noise. That sum is in every cell's error, and it is
 known: what all groups' sums tell of a value's numbers is taken out of them first, and what it adds to their covariances, a
@@ -36,7 +36,7 @@ from scipy import sparse, special
 from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
 from ..progress import Progress, Silent
-from .count_sketch import STEPS, adding, code_steps
+from .count_sketch import STEPS, adding, code_steps, number_sigmas
 from .parameters import CountSketchPlan, contrast_signs
 
 __all__ = ["Cells", "CountedGroup", "Held", "estimate_cells", "estimate_overlapping", "predicted_cell_errors"]
@@ -67,6 +67,7 @@ class CountedGroup:
         sizes_sigma: their standard errors [shape=(values,), float64].
         contrasted: whether rows of the codes are contrasts instead of values.
         windows: those of the plan in which the one row of a contrasted group is the sum over all records.
+        weight: by which a record moves its numbers.
     """
 
     codes: npt.NDArray[np.uint8]
@@ -75,6 +76,7 @@ class CountedGroup:
     sizes_sigma: Floats
     contrasted: bool = False
     windows: tuple[int, ...] = ()
+    weight: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,9 +265,9 @@ def code_moments(plan: CountSketchPlan, group: CountedGroup) -> tuple[Floats, Fl
 
     Numbers are half-integers: a cut anywhere between two of them is a cut halfway.
     """
-    sigma = np.sqrt(adding(group.sizes, group.contrasted) / plan.buckets + plan.variance)[:, None]
+    sigma = number_sigmas(plan, adding(group.sizes, group.contrasted), group.weight)[:, None]
     half = 1 << (plan.bits - 1)
-    steps = code_steps(plan, adding(group.released, group.contrasted))[:, None]
+    steps = code_steps(plan, adding(group.released, group.contrasted), group.weight)[:, None]
     cuts = np.ceil(steps * np.arange(1 - half, half) - 0.5) / sigma
     code = 2.0 * np.arange(2 * half) + 1 - 2 * half
     edges = np.concatenate([np.full_like(sigma, -np.inf), cuts, np.full_like(sigma, np.inf)], axis=1)
@@ -375,7 +377,7 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: P
     gains, powers = (np.concatenate(each) for each in zip(*(code_moments(plan, group) for group in groups), strict=True))
     held = [np.maximum(group.sizes, 0.0) for group in groups]
     every = np.concatenate([adding(sizes, group.contrasted) for sizes, group in zip(held, groups, strict=True)])
-    variances = every + plan.variance * plan.buckets
+    variances = every + np.concatenate([np.full(len(g.codes), plan.noise(g.weight)) for g in groups])
     # In records: covariances of the numbers, and on the diagonal the variances of what their codes tell of them.
     told = variances / (gains * code_curve(plan.bits).gain) ** 2
     layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups], [group.windows for group in groups])
@@ -541,7 +543,8 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     layout = _layout([len(each) for each in sizes], contrasted, [plan.windows_of(group) for group in range(len(sizes))])
     held = [np.asarray(each, np.float64) for each in sizes]
     every = np.concatenate([adding(each, own) for each, own in zip(held, contrasted, strict=True)])
-    told = (every + plan.variance * plan.buckets) / code_curve(plan.bits).gain ** 2
+    noise = np.array([plan.noise(plan.weight(group)) for group in layout.group])
+    told = (every + noise) / code_curve(plan.bits).gain ** 2
     inside = (layout.signs.T @ np.concatenate(held))[:, None]
     everybody = _Populations(np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside))
     _, explained = _known_sums(layout.own, told, everybody)

@@ -9,6 +9,7 @@ so that steps need not be sent.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -18,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import MessageError, PlanError, PrivacyError, TableError
-from ..kernels.count_sketch import add_noise, add_records, noise_table, quantise, settle_noise
+from ..kernels.count_sketch import NoiseTable, add_noise, add_records, noise_table, quantise, settle_noise
 from ..progress import Progress, Silent
 from .encoder import check_distinct, checked_records
 from .parameters import CountSketchPlan
 
-__all__ = ["COUNTING_VERSION", "STEPS", "CountSketchEncoder", "adding", "code_steps"]
+__all__ = ["COUNTING_VERSION", "STEPS", "CountSketchEncoder", "adding", "code_steps", "number_sigmas"]
 
 # Names the hash and the layout of the published codes; the golden fingerprint of the tests belongs to it.
 COUNTING_VERSION = 1
@@ -37,18 +38,25 @@ NOISE_CHUNK = 1 << 20
 Floats = npt.NDArray[np.float64]
 
 
-def code_steps(plan: CountSketchPlan, sizes: Floats) -> Floats:
+def code_steps(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
     """Width of a code for each number of a group in a bucket.
 
     Args:
         plan: the sketches' parameters.
         sizes: records that add to each number as released figures tell (:func:`adding`) [shape=(rows,)]; they set how well codes
             are used, no more.
+        weight: of the group.
 
     Returns:
         [shape=(rows,), float64]
     """
-    out: Floats = STEPS[plan.bits] * np.sqrt(np.maximum(sizes, 0.0) / plan.buckets + plan.variance)
+    out: Floats = STEPS[plan.bits] * number_sigmas(plan, np.maximum(sizes, 0.0), weight)
+    return out
+
+
+def number_sigmas(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floats:
+    """Standard deviations of a group's numbers, noise and all, to which so many records add [shape=(rows,)]."""
+    out: Floats = np.sqrt(weight**2 * sizes / plan.buckets + weight * plan.variance)
     return out
 
 
@@ -202,31 +210,49 @@ class CountSketchEncoder:
         self._spent = True
         plan, state = self._plan, self._state
         self._state = np.empty((0, 0, 0), np.int32)
-        rows, buckets = state.shape[1:]
-        noise = noise_table(plan.variance)
-        held = [
-            adding(np.asarray(each, np.float64), group in plan.contrasts)
-            for group, each in zip(self._groups, sizes, strict=True)
+        weights = [plan.weight(group) for group in self._groups]
+        steps = [
+            code_steps(plan, adding(np.asarray(each, np.float64), group in plan.contrasts), weight)
+            for group, each, weight in zip(self._groups, sizes, weights, strict=True)
         ]
-        steps = np.concatenate([code_steps(plan, each) for each in held] or [np.empty(0)])
-        out = np.empty((rows, plan.numbers), np.uint8)
+        noise = {weight: noise_table(weight * plan.variance) for weight in set(weights)}
+        out = np.empty((state.shape[1], plan.numbers), np.uint8)
+        # Neighbours of one weight have the same noise.
+        for weight, alike in itertools.groupby(range(len(weights)), weights.__getitem__):
+            of_weight = list(alike)
+            rows = slice(self._first_row[of_weight[0]], self._first_row[of_weight[-1] + 1])
+            own = np.concatenate([steps[i] for i in of_weight])
+            self._publish(state[:, rows], weight, noise[weight], own, out[rows], entropy)
+        return tuple(out[begin:end] for begin, end in zip(self._first_row[:-1], self._first_row[1:], strict=True))
+
+    def _publish(
+        self,
+        state: npt.NDArray[np.int32],
+        weight: int,
+        noise: NoiseTable,
+        steps: Floats,
+        out: npt.NDArray[np.uint8],
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        """Add the noise to counters [shape=(repetitions, rows, buckets)] and write their codes [shape=(rows, numbers)]."""
+        repetitions, rows, buckets = state.shape
         together = max(NOISE_CHUNK // max(rows * buckets, 1), 1)
         unsettled = np.empty(together * rows * buckets, np.int64)
-        for first in range(0, plan.repetitions, together):
-            some = state[first : first + together]
+        for first in range(0, repetitions, together):
+            some = np.ascontiguousarray(state[first : first + together])
             counters = some.reshape(-1)
             words = np.frombuffer(bytearray(entropy(2 * counters.size)), np.uint16)
-            count = add_noise(counters, words, noise.settled, unsettled)
+            count = add_noise(counters, weight, words, noise.settled, unsettled)
             more = np.frombuffer(bytearray(entropy(16 * count)), np.uint64).reshape(-1, 2)
             settle_noise(counters, words, unsettled[:count], more, *noise[1:])
-            quantise(some, steps, plan.bits, out[:, first * buckets : (first + len(some)) * buckets])
-        return tuple(out[begin:end] for begin, end in zip(self._first_row[:-1], self._first_row[1:], strict=True))
+            quantise(some, steps, self._plan.bits, out[:, first * buckets : (first + len(some)) * buckets])
 
     def _count(self, records: int) -> None:
         """Note so many records more; no counter can go beyond their number."""
-        if self._records + records > MOST_RECORDS:
+        most = MOST_RECORDS // max((self._plan.weight(group) for group in self._groups), default=1)
+        if self._records + records > most:
             raise TableError(
-                f"A count sketch's counters hold up to {MOST_RECORDS:,} records, not {math.fsum((self._records, records)):,.0f}; "
+                f"A count sketch's counters hold up to {most:,} records, not {math.fsum((self._records, records)):,.0f}; "
                 "use scheduled pairs."
             )
         self._records += records

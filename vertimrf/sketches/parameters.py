@@ -8,6 +8,7 @@ that encodes and the server that estimates need to tell them apart.
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import CountSketchEvent, GRREvent, SketchEvent
+from ..privacy.events import MOST_COUNT_VARIANCE, CountSketchEvent, GRREvent, SketchEvent
 from ..privacy.ledger import LedgerEntry
 from .claims import claimed_phantoms
 
@@ -46,6 +47,7 @@ MOST_REPETITIONS = 1 << 24
 CONTRASTED = (2, 4)
 # One in so many repetitions tells who is present, of groups that do; all windows together.
 PRESENCE_PART = 8
+MOST_WEIGHT = 99
 BUCKETS = tuple(1 << power for power in range(1, 16))
 
 
@@ -237,6 +239,9 @@ class CountSketchPlan(CrossPartyRelease):
         contrasts: groups of two or four values that are published as contrasts, in order.
         presence: those of them, of two values, to whose one number every record adds alike in some repetitions
             (:attr:`windows`), so that who is at their parties can be told.
+        weights: of every group: by how much a record moves its numbers, whose noise has a variance so many times larger; () = 1.
+            Beside the counts, noise is then the smaller the larger the weight. A weight w is priced as w groups that are the
+            same: the sum of their numbers is what is published. It is odd, so that the sum of so many half-integers is one.
 
     Raises:
         PlanError: parameters that no sketch can have.
@@ -249,6 +254,7 @@ class CountSketchPlan(CrossPartyRelease):
     sizes: tuple[int, ...]
     contrasts: tuple[int, ...] = ()
     presence: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
     encoder = "count-sketch"
     prices_persons = True
     tells_matches = True
@@ -280,10 +286,17 @@ class CountSketchPlan(CrossPartyRelease):
                 f"{self.repetitions} repetitions are too few for {len(self.presence)} groups to tell presence in one of "
                 f"{PRESENCE_PART}."
             )
+        if self.weights and len(self.weights) != len(self.sizes):
+            raise PlanError(f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one.")
+        for weight in self.weights:
+            if type(weight) is not int or weight % 2 == 0 or not 1 <= weight <= MOST_WEIGHT:
+                raise PlanError(f"A group's weight is an odd number from 1 to {MOST_WEIGHT}, not {weight}.")
         try:
             _ = self.event
         except PrivacyError as error:
             raise PlanError(f"These count sketches have no price: {error}") from None
+        if (most := max(self.weights, default=1) * self.variance) > MOST_COUNT_VARIANCE:
+            raise PlanError(f"Noise of variance {most:,.0f} is more than can be drawn ({MOST_COUNT_VARIANCE:,.0f}).")
 
     @property
     def numbers(self) -> int:
@@ -307,9 +320,10 @@ class CountSketchPlan(CrossPartyRelease):
     @property
     def event(self) -> CountSketchEvent:
         """The privacy event of all sketches: a record has a value in every group, or a part in every contrast of one, with a
-        sign that is its own or everybody's.
+        sign that is its own or everybody's; each as often as its weight says.
         """
-        return CountSketchEvent(touched(self.sizes, self.contrasts), self.variance, self.buckets, self.repetitions)
+        priced = touched(self.sizes, self.contrasts, self.weights)
+        return CountSketchEvent(priced, self.variance, self.buckets, self.repetitions)
 
     def rows(self, group: int) -> int:
         """Numbers of a bucket that are published of a group: one a value, or one a contrast."""
@@ -319,9 +333,19 @@ class CountSketchPlan(CrossPartyRelease):
         """Numbers of a bucket that a record adds to, of a group: its value's, or every contrast."""
         return self.rows(group) if group in self.contrasts else 1
 
+    def weight(self, group: int) -> int:
+        """By how much a record moves a number of a group."""
+        return self.weights[group] if self.weights else 1
+
+    def noise(self, weight: int = 1) -> float:
+        """What a group's noise weighs as much as in its numbers, in records."""
+        return self.variance * self.buckets / weight
+
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """See :class:`CrossPartyRelease`."""
-        noise = f"discrete Gaussian of variance {self.variance:.2f} in each, {self.bits} bits published"
+        weights = self.weights
+        weighed = f" for every 1 by which a record moves it ({min(weights)} to {max(weights)})" if weights else ""
+        noise = f"discrete Gaussian of variance {self.variance:.2f} in each{weighed}, {self.bits} bits published"
         released = (
             f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
         )
@@ -538,9 +562,10 @@ def presence_windows(groups: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     return tuple(out)
 
 
-def touched(sizes: Sequence[int], contrasts: Sequence[int]) -> int:
-    """Numbers that a record adds to in a bucket, all groups together."""
-    return len(sizes) + sum(sizes[group] - 2 for group in contrasts)
+def touched(sizes: Sequence[int], contrasts: Sequence[int], weights: Sequence[int] = ()) -> int:
+    """Numbers that a record adds to in a bucket, all groups together, each as often as its weight."""
+    numbers = [size - 1 if group in contrasts else 1 for group, size in enumerate(sizes)]
+    return sum(numbers) if not weights else sum(map(operator.mul, numbers, weights))
 
 
 def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
@@ -561,9 +586,10 @@ def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
     if isinstance(release, SketchPlan):
         # Tens of thousands of pairs, whose values are plain: no need of what asdict goes through.
         named["pairs"] = [dict(vars(pair)) for pair in release.pairs]
-    # Plans from before presence was told are what they were.
-    if not named.get("presence", True):
-        del named["presence"]
+    # Plans from before these were are what they were.
+    for later in ("presence", "weights"):
+        if not named.get(later, True):
+            del named[later]
     return {"encoder": release.encoder, **named}
 
 
@@ -580,7 +606,7 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
     kind = named.pop("encoder")
     if kind not in KINDS:
         raise PlanError(f"Unknown encoder {kind!r}; this version knows {', '.join(KINDS)}.")
-    for several in ("sizes", "contrasts", "presence"):
+    for several in ("sizes", "contrasts", "presence", "weights"):
         if several in named:
             named[several] = tuple(named[several])
     if "pairs" in named:

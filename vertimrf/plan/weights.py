@@ -1,0 +1,71 @@
+"""Weights of count sketches' groups: by how much a record moves their numbers, and so how much the noise weighs in each.
+
+A cell's noise is the product of both sides'. Were noise all of the error, the sum over all cells would be least with noise in
+proportion to values^(-2/3); but what noise drowns is shrunk to what independence says, so that a group of many values may gain
+nothing by what others lose for it. How much can be told depends on how much there is to tell, which nobody knows beforehand: it
+is taken to be as much as in an average table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..sketches.parameters import CountSketchPlan, touched
+
+__all__ = ["choose_weights"]
+
+# Weights grow with this power of the numbers that a group publishes, from this one of the fewest on.
+EXPONENT, LEAST_WEIGHT = 1 / 3, 3
+# Deviation of a pair's cells from independence: root mean square over the mean cell, of two attributes of two values; it grows
+# with the fourth root of the degrees of freedom.
+DEPENDENCE = 0.1
+# Beyond so many numbers a record, pricing takes long.
+MOST_PRICED = 2000
+
+Floats = npt.NDArray[np.float64]
+
+
+def choose_weights(plan: CountSketchPlan, parties: Sequence[int], records: int) -> tuple[int, ...]:
+    """Weights of a plan's groups, where pairs across parties are expected to be told better with them; () where not.
+
+    Args:
+        plan: the sketches without weights, whose budget they are to keep.
+        parties: of each group.
+        records: expected.
+    """
+    # Numbers beside one that a record adds to: all values, or one contrast after the other.
+    beside = [plan.rows(group) / plan.adds(group) for group in range(len(plan.sizes))]
+    weights = tuple(2 * round((LEAST_WEIGHT * (each / min(beside)) ** EXPONENT - 1) / 2) + 1 for each in beside)
+    if len(set(weights)) == 1 or touched(plan.sizes, plan.contrasts, weights) > MOST_PRICED:
+        return ()
+    across = np.not_equal.outer(parties, parties)
+    with_them, without = (expected_error(plan, each, across, records) for each in (weights, ()))
+    return weights if with_them < without else ()
+
+
+def expected_error(plan: CountSketchPlan, weights: Sequence[int], across: npt.NDArray[np.bool_], records: int) -> float:
+    """Sum over pairs of groups of their cells' absolute errors over the records, if shrunk as far as noise asks for.
+
+    Args:
+        plan: the sketches without weights.
+        weights: to try, at the plan's price.
+        across: which pairs of groups count [shape=(groups, groups)].
+        records: expected.
+    """
+    sizes = np.array(plan.sizes, np.float64)
+    rows = np.array([plan.rows(group) for group in range(len(plan.sizes))])
+    scale = touched(plan.sizes, plan.contrasts, weights) / touched(plan.sizes, plan.contrasts)
+    noise = plan.noise() * scale / np.array(weights or [1] * len(sizes))
+    # What a side puts into a cell's variance: its own number's, or a share of all contrasts'.
+    contrasted = rows < sizes
+    side = np.where(contrasted, rows / sizes**2 * (records + noise), records / sizes + noise)
+    error = np.sqrt(np.outer(side, side) / plan.numbers)
+    cells = np.outer(sizes, sizes)
+    told = records * DEPENDENCE * np.outer(sizes - 1, sizes - 1) ** 0.25 / cells
+    both = np.hypot(error, told)
+    expected = np.divide(cells * error * told, both, out=np.zeros_like(both), where=both > 0)
+    return math.fsum(expected[across]) / records

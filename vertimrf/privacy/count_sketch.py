@@ -9,8 +9,8 @@ bucket b's noise, the likelihood ratio is
     L = 1/B sum_b l(S_b),    l(S) = exp(-groups / (2 kappa)) cosh(S / kappa),
 
 under Q a mean of B independent numbers of known law. A group in which a record moves numbers by w, with noise of variance
-w kappa, counts for w groups, the sum of whose numbers it publishes: its ratio is exp(s Z / kappa - w / (2 kappa)) as of their sum,
-and for odd w its noise has the law of the sum of w draws, but for the factor named in :func:`bucket_ratio`.
+w kappa, counts for w groups, the sum of whose numbers it publishes: its ratio is exp(s Z / kappa - w / (2 kappa)) as theirs, and
+for odd w its noise has the law of the sum of w draws, but for the factor named in :func:`bucket_ratio`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from vertimrf.errors import MessageError, PlanError, SchemaError, TableError
 from vertimrf.files import sealed
 from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Message, largest_message
+from vertimrf.model import beyond
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -271,10 +272,18 @@ def test_two_releases_never_share_noise(plan, parts):
     assert abs(np.corrcoef(one, two)[0, 1]) < 5 / np.sqrt(one.size)
 
 
-def test_small_tau_warns_and_goes_on(parts):
-    trial = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0))
-    assert "tau" in trial.result.warnings[0]
-    assert trial.result.codes.shape[0] == 4
+def test_small_tau_warns_where_nothing_spans_the_parties(parts, monkeypatch):
+    """No clique of two cells does; beyond cliques what stands out does, and nothing where all is noise."""
+    result = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0)).result
+    assert (0, 2) in result.crossing
+    assert np.mean(result.codes[0] == result.codes[2]) > 0.8
+    assert result.warnings == ()
+    monkeypatch.setattr(beyond, "STANDS_OUT", np.inf)
+    result = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0)).result
+    assert result.crossing == ()
+    (warning,) = result.warnings
+    assert "tau = 2 cells" in warning
+    assert abs(np.mean(result.codes[0] == result.codes[2]) - 0.25) < 0.05
 
 
 def test_numbers_of_rows(plan, messages):

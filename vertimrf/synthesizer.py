@@ -157,7 +157,7 @@ class Synthesizer:
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
         first = Server(plan, options).read([message])
         with threads(options.num_threads):
-            fitted = fit_beyond(first.initial, first.local)
+            fitted, _ = fit_beyond(first.initial, first.local)
         self._fitted = Model(schema, fitted, plan.ledger())
         self._told = {
             "version": __version__,

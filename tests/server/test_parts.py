@@ -27,6 +27,7 @@ from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.server.parts import _raking
 from vertimrf.server.server import Server
+from vertimrf.sketches.parameters import touched
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
@@ -261,7 +262,7 @@ def test_the_population_is_in_the_plan():
     assert replace(plan, population="outer").digest() != plan.digest()
     # Sketches are of values, where those for the inner population are of contrasts; a record adds to as many numbers.
     assert (plan.sketch.contrasts, wider.sketch.contrasts) == ((2, 5), ())
-    assert {entry.event.groups for entry in (wider.entries()[-1], plan.entries()[-1])} == {6}
+    assert {touched(sketch.sizes, sketch.contrasts) for sketch in (wider.sketch, plan.sketch)} == {6}
     assert [entry.released for entry in wider.entries()[:-1]] == [entry.released for entry in plan.entries()[:-1]]
     assert "everybody that any party holds" in wider.summary()
     with pytest.raises(PlanError, match="inner or outer, not 'both'"):

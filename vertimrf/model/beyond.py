@@ -131,7 +131,7 @@ def fit_beyond(
     proximal_weight: float = 30.0,
     iterations: int = 300,
     progress: Callable[[int, int, float], None] | None = None,
-) -> MarkovRandomField:
+) -> tuple[MarkovRandomField, frozenset[tuple[int, ...]]]:
     """Give a fitted model factors of what was measured and no clique of it holds.
 
     Args:
@@ -141,13 +141,14 @@ def fit_beyond(
         proximal_weight, iterations, progress: as for :func:`~.fit.fit`.
 
     Returns:
-        The model with factors beyond its tree, a function of the arguments alone; the model itself where there are none.
+        The model with factors beyond its tree, a function of the arguments alone; the model itself where there are none. And
+        attributes of the marginals by which it was too far off without.
     """
     sizes, tree = model.sizes, model.tree
     best = best_measured([m for m in measurements if math.prod(sizes[a] for a in m.attributes) <= MOST_CELLS])
     outside = [m for m in best if tree.covering(m.attributes) < 0]
     if not outside:
-        return model
+        return model, frozenset()
     rows = int(min(max(ROWS * model.total, LEAST_ROWS), MOST_ROWS))
     codes = propose(model, rows, np.random.default_rng(0))
     others = [m for m in best if tree.covering(m.attributes) >= 0 and len(m.attributes) <= 2]
@@ -156,7 +157,7 @@ def fit_beyond(
     outside.sort(key=lambda m: -scores[m.attributes])
     told = [m for m in outside if scores[m.attributes] > STANDS_OUT]
     if not told:
-        return model
+        return model, frozenset()
     held = [
         replace(m, counts=by_model[m.attributes])
         for m in (*others, *outside[len(told) :])
@@ -171,7 +172,8 @@ def fit_beyond(
             if bins is not None:
                 full = np.take(full, bins, axis=axis)
         tables[m.attributes] = full
-    return model.weighed([Factor(attributes, tables[attributes]) for attributes in sorted(tables)])
+    weighed = model.weighed([Factor(attributes, tables[attributes]) for attributes in sorted(tables)])
+    return weighed, frozenset(m.attributes for m in told if m.attributes in tables)
 
 
 def _descend(

@@ -74,7 +74,7 @@ class GlobalGraph:
         tree: the junction tree.
         start: the last, rough model of the graph's growth, to start the fit from; None where the fit does better without.
         classes: by attribute, the map value -> class of values that the model has as one; the tree is of these.
-        warnings: sentences about what found no room.
+        warnings: sentences about cliques beyond the plan's tau.
     """
 
     kept: tuple[Measurement, ...]
@@ -140,11 +140,6 @@ def combine_graphs(
         if not many and _told(larger, independent) < STANDS_OUT:
             start = None
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
-    if not kept:
-        warnings.append(
-            f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
-            "synthesised as independent; raise tau or epsilon."
-        )
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
 
 

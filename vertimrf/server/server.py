@@ -34,7 +34,7 @@ from ..progress import fitting
 from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
 from .found import Found, released_by
-from .global_graph import GlobalGraph, combine_graphs
+from .global_graph import combine_graphs
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import Overlap, estimate_total, find_overlap, holdings, same_people, same_sizes
 from .second_round import plan_second_round
@@ -62,7 +62,7 @@ class Result:
         model: the global Markov random field; of the people that all parties hold.
         initial: what the parties' own marginals tell without any sketches, as :class:`FirstRound` has it.
         ledger: every event and the composed (epsilon, delta).
-        crossing: attributes of the cross-party marginals that the model was fitted to.
+        crossing: attributes of the cross-party marginals that the model was fitted to, within its cliques or beyond them.
         found: what the messages told, for a report.
         disagreements: how far parties contradict each other on the columns that several hold.
         seconds: wall time per phase.
@@ -308,7 +308,7 @@ class Server:
         doubts = contradicted(plan.schema, crossing, first.total)
         others: tuple[PartModel, ...] = ()
         try:
-            graph, fitted = self._fitted(first.local, crossing, first.initial, first.total, clock)
+            fitted, spanning, unheld = self._fitted(first.local, crossing, first.initial, first.total, clock)
             if parts is not None and plan.population == OUTER:
                 others = tuple(self._other_part(parts, part, clock) for part in range(parts.all))
         except ModelError as error:
@@ -330,11 +330,10 @@ class Server:
         ledger = plan.ledger()
         if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
-        attributes = tuple(m.attributes for m in graph.kept)
-        warnings = (*first.warnings, *graph.warnings, *doubts)
+        warnings = (*first.warnings, *unheld, *doubts)
         told = Found(released_by(first.messages), (*first.local, *crossing))
         return Result(
-            plan, codes, fitted, first.initial, ledger, attributes, told, first.disagreements, clock.seconds, warnings,
+            plan, codes, fitted, first.initial, ledger, spanning, told, first.disagreements, clock.seconds, warnings,
             options.seed, None if parts is None else parts.overlap, others, held_by,
         )  # fmt: skip
 
@@ -345,8 +344,8 @@ class Server:
         initial: MarkovRandomField,
         total: float,
         clock: Clock,
-    ) -> tuple[GlobalGraph, MarkovRandomField]:
-        """GraphCom and OptMRF."""
+    ) -> tuple[MarkovRandomField, tuple[tuple[int, ...], ...], tuple[str, ...]]:
+        """GraphCom and OptMRF: the model, the cross-party marginals that it was fitted to, and warnings."""
         plan, options = self._plan, self._options
         options.progress.step("global graph")
         with clock("GraphCom"):
@@ -356,7 +355,7 @@ class Server:
         with clock("OptMRF"):
             reduced = reduced_marginals(graph.kept, initial, total, options)
             used = [m for m in (*local, *reduced) if graph.tree.covering(m.attributes) >= 0]
-            fitted = initial
+            fitted, beyond = initial, frozenset[tuple[int, ...]]()
             if graph.kept or apart(plan.schema)[1]:
                 told = fitting(options.progress)
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
@@ -366,15 +365,23 @@ class Server:
                 )  # fmt: skip
             # The paper's own ways are compared as they are.
             if options.reduction == "fit" and isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
-                fitted = fit_beyond(fitted, [*local, *crossing], progress=fitting(options.progress))
-        return graph, fitted
+                fitted, beyond = fit_beyond(fitted, [*local, *crossing], progress=fitting(options.progress))
+        held = beyond.union(m.attributes for m in graph.kept)
+        across = tuple(m.attributes for m in crossing if m.attributes in held and not plan.schema.held_together(m.attributes))
+        warnings = graph.warnings
+        if crossing and not across:
+            warnings += (
+                f"No cross-party edge fits tau = {plan.tau} cells or stands above the noise: the parties' attributes are "
+                "synthesised as independent; raise tau or epsilon.",
+            )
+        return fitted, across, warnings
 
     def _other_part(self, parts: Parts, part: int, clock: Clock) -> PartModel:
         """A model of people that not all parties hold."""
         total = max(float(parts.overlap.counts[part]), 1.0)
         local, crossing = (parts.measurements(own, part) for own in (parts.local, parts.crossing))
         initial = self._initial(local, total, clock)
-        _, fitted = self._fitted(local, crossing, initial, total, clock)
+        fitted, _, _ = self._fitted(local, crossing, initial, total, clock)
         return PartModel(tuple(self._plan.party_names[p] for p in parts.overlap.patterns[part]), fitted)
 
     def _check(self, first: FirstRound) -> None:

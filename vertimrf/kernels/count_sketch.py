@@ -177,7 +177,13 @@ def noise_table(variance: float) -> NoiseTable:
     doubled = range(-2 * reach + 1, 2 * reach, 2)
     with localcontext() as context:
         context.prec = 80
-        weights = [(-(Decimal(z) ** 2) / (8 * Decimal(variance))).exp() for z in doubled]
+        # Of 1/2, 3/2, ... relative to the first: q, q^3, q^6, ... for q = exp(-1 / variance).
+        ratio = power = (-1 / Decimal(variance)).exp()
+        half = [Decimal(1)]
+        for _ in range(len(doubled) // 2 - 1):
+            half.append(half[-1] * power)
+            power *= ratio
+        weights = half[::-1] + half
         total = sum(weights)
         whole = 1 << (FIRST_BITS + MORE_BITS)
         below, exact = Decimal(0), []

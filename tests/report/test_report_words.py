@@ -36,7 +36,7 @@ def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any
     assert math.isclose(sum(step.share for step in told), 1.0)
     weighed = [step.sentence for step in told if "count sketches of" in step.entry.released and "moves it" in step.entry.noise]
     for sentence in weighed:
-        assert "A record moves a counter by 3 to " in sentence
+        assert "A record moves a counter by 5 to " in sentence
     assert bool(weighed) == (not options or options.get("schema") is SHARED)
     for step in told:
         assert "protected by" not in step.sentence, step.entry

@@ -19,7 +19,7 @@ from ..sketches.parameters import CountSketchPlan, touched
 __all__ = ["choose_weights"]
 
 # Weights grow with this power of the numbers that a group publishes, from this one of the fewest on.
-EXPONENT, LEAST_WEIGHT = 1 / 3, 3
+EXPONENT, LEAST_WEIGHT = 1 / 3, 5
 # Deviation of a pair's cells from independence: root mean square over the mean cell, of two attributes of two values; it grows
 # with the fourth root of the degrees of freedom.
 DEPENDENCE = 0.1

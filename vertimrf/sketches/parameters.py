@@ -365,9 +365,10 @@ class CountSketchPlan(CrossPartyRelease):
 
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
+        weighed = f" times weights of {min(self.weights)} to {max(self.weights)}" if self.weights else ""
         return (
             f"count sketches: {len(self.sizes)} attribute groups, {self.numbers:,} numbers a value ({self.repetitions:,} "
-            f"repetitions of {self.buckets:,} buckets), noise variance {self.variance:.1f}, {self.bits} bits each."
+            f"repetitions of {self.buckets:,} buckets), noise variance {self.variance:.1f}{weighed}, {self.bits} bits each."
         )
 
 

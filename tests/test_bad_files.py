@@ -201,7 +201,7 @@ def test_a_plan_beyond_all_bounds_is_refused(plan, path, value):
 
 def test_a_plan_that_asks_for_more_than_any_message_has_is_refused(plan):
     sketch = plan.sketch
-    huge = replace(sketch, repetitions=1 << 24, buckets=1 << 15, variance=1e6)
+    huge = replace(sketch, repetitions=1 << 24, buckets=1 << 15, variance=1e6, weights=())
     with pytest.raises(PlanError, match="bytes of sketches, more than any message"):
         replace(plan, sketch=huge)
 

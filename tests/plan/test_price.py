@@ -94,10 +94,12 @@ def test_a_second_answer_shares_hashes_only_with_one_to_the_same_follow_up():
 
 
 def test_releases_of_count_sketches_share_buckets_and_signs():
-    """Every release of a group is one group more; too many for the noise count as if the hashes were known."""
+    """Every release of a group is as many groups more as it weighs; too many for the noise count as if the hashes were known."""
     plan = plan_of(["one", "two", "three"], encoder="count-sketch", keys=1 << 14)
     (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
-    held = [plan.schedule.parties.count(party) for party in range(3)]
+    assert plan.sketch.weights
+    sketch = plan.sketch
+    held = [sum(sketch.adds(group) * sketch.weight(group) for group in plan.schedule.of_party(party)) for party in range(3)]
 
     def released(*times):
         return next(e.event for e in ledger_of_releases(plan, times).entries if e.released == shared)

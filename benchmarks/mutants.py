@@ -434,15 +434,15 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a second release of contrasts is priced as one number a group",
         "plan/price.py",
-        "sketch.adds(group) * sketch.weight(group) * times",
-        "sketch.weight(group) * times",
+        "touched(sketch.sizes, sketch.contrasts, times)",
+        "touched(sketch.sizes, (), times)",
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(
         "a second release of groups with weights is priced as if they had none",
         "plan/price.py",
-        "sketch.adds(group) * sketch.weight(group) * times",
-        "sketch.adds(group) * times",
+        "sketch.weight(group) * messages[owner]",
+        "messages[owner]",
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(

@@ -275,6 +275,7 @@ def test_two_releases_never_share_noise(plan, parts):
 def test_small_tau_warns_where_nothing_spans_the_parties(parts, monkeypatch):
     """No clique of two cells does; beyond cliques what stands out does, and nothing where all is noise."""
     result = run_protocol(plan_of_two(tau=2), parts, RunOptions(seed=0)).result
+    assert result.codes.shape[0] == 4
     assert (0, 2) in result.crossing
     assert np.mean(result.codes[0] == result.codes[2]) > 0.8
     assert result.warnings == ()
@@ -283,6 +284,7 @@ def test_small_tau_warns_where_nothing_spans_the_parties(parts, monkeypatch):
     assert result.crossing == ()
     (warning,) = result.warnings
     assert "tau = 2 cells" in warning
+    assert result.codes.shape[0] == 4
     assert abs(np.mean(result.codes[0] == result.codes[2]) - 0.25) < 0.05
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..errors import PlanError
 from ..privacy.events import CountSketchEvent, Event, GaussianEvent, GRREvent, SketchEvent
 from ..privacy.ledger import Ledger, LedgerEntry
-from ..sketches.parameters import CountSketchPlan, SketchPlan
+from ..sketches.parameters import CountSketchPlan, SketchPlan, touched
 from .plan import Plan
 
 __all__ = ["ledger_of_releases", "price_in_words"]
@@ -54,9 +54,9 @@ def ledger_of_releases(
             events = [_count_sketches(event, agreed.pop(0))]
         elif isinstance(event, CountSketchEvent):
             assert isinstance(plan.sketch, CountSketchPlan)
-            sketch, released = plan.sketch, [messages[owner] for owner in plan.schedule.parties]
-            priced = (sketch.adds(group) * sketch.weight(group) * times for group, times in enumerate(released))
-            events = [_count_sketches(event, sum(priced))]
+            sketch = plan.sketch
+            times = [sketch.weight(group) * messages[owner] for group, owner in enumerate(plan.schedule.parties)]
+            events = [_count_sketches(event, touched(sketch.sizes, sketch.contrasts, times))]
         elif isinstance(event, GRREvent):
             owners = plan.schedule.parties
             repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..sketches.parameters import CountSketchPlan, touched
 
-__all__ = ["choose_weights"]
+__all__ = ["choose_weights", "expected_error"]
 
 # Weights grow with this power of the numbers that a group publishes, from this one of the fewest on.
 EXPONENT, LEAST_WEIGHT = 1 / 3, 5

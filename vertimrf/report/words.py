@@ -93,10 +93,9 @@ def in_words(entry: LedgerEntry) -> str:
             record, step, noise = f"a record is in {groups} of them", "1", f"{math.sqrt(variance):,.1f}"
             if weighed := re.search(r"moves it \((\d+) to (\d+)\)", entry.noise):
                 record = f"a record is in some of every attribute, and moves them by {groups} in all"
-                step, noise = (
-                    " to ".join(texts)
-                    for texts in (weighed.groups(), [f"{math.sqrt(int(w) * variance):,.1f}" for w in weighed.groups()])
-                )
+                least, most = (int(weight) for weight in weighed.groups())
+                step = f"{least} to {most}"
+                noise = f"{math.sqrt(least * variance):,.1f} to {math.sqrt(most * variance):,.1f}"
             return (
                 f"{who} mixed their records into tables of {repetitions * buckets:,} counters, one table for every value of an "
                 f"attribute, or for what tells its two values apart; {record}. Which counters a record "

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertimrf.kernels.rows import BLOCK, add_logs, even_out, weighed_counts
+from vertimrf.kernels.rows import BLOCK, add_logs, count_rows, even_out, weighed_counts
+from vertimrf.model.sample import stems_of
 
 SIZES = (3, 2, 4, 1)
 SUBSETS = [own for way in (1, 2, 3) for own in itertools.combinations(range(len(SIZES)), way)]
@@ -80,48 +81,110 @@ def test_slices_add_up_to_the_whole(n: int) -> None:
     np.testing.assert_allclose(counts, counted(codes, SUBSETS, weights), rtol=1e-9)
 
 
-def gaps_of(codes: np.ndarray, wanted: Sequence[tuple[int, ...]], second: np.ndarray) -> np.ndarray:
-    """Counts of the rows taken less half of all."""
-    return counted(codes, wanted, np.stack([0.5 - second, second - 0.5], axis=1).ravel())
+def cells_of(stems: np.ndarray, lasts: np.ndarray, row: Sequence[int]) -> list[list[int]]:
+    """Where a row lies in every table of every stem."""
+    out = []
+    for first, stride, second, strides, base, begin, end in stems.astype(int):
+        cell = base + int(row[first]) * stride + int(row[second]) * strides
+        out.append([int(cell + start + row[column]) for column, start in lasts[begin:end].astype(int)])
+    return out
+
+
+@given(st.lists(st.sampled_from(SUBSETS), max_size=12, unique=True))
+def test_every_cell_of_stems_is_of_one_table_and_one_combination_of_values(wanted: list[tuple[int, ...]]) -> None:
+    stems, lasts, cells = stems_of(SIZES, wanted)
+    assert cells == sum(math.prod(SIZES[a] for a in own) for own in wanted)
+    assert len(lasts) == len(wanted)
+    rows = list(itertools.product(*map(range, SIZES)))
+    # In the order of stems: those that differ in their last attribute alone, where the first of them comes.
+    order = [own for first in dict.fromkeys(own[:-1] for own in wanted) for own in wanted if own[:-1] == first]
+    held: dict[int, set[tuple]] = {}
+    for row in rows:
+        for own, cell in zip(order, itertools.chain(*cells_of(stems, lasts, row)), strict=True):
+            held.setdefault(cell, set()).add((own, tuple(row[a] for a in own)))
+    assert set(held) == set(range(cells))
+    assert all(len(combinations) == 1 for combinations in held.values())
+
+
+def evened(
+    rows: np.ndarray, stems: np.ndarray, lasts: np.ndarray, second: np.ndarray, prices: np.ndarray, passes: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Choices, gaps and how many turns, pair by pair, from what all cells would come to either way."""
+    choice, gaps, turned = second.astype(int), np.zeros(prices.size), 0
+    where = [list(itertools.chain(*cells_of(stems, lasts, row))) for row in rows]
+    for again in range(passes + 1):
+        for pair in range(len(choice)):
+            sums = []
+            for taken in (0, 1):
+                new = gaps.copy()
+                if again:
+                    np.add.at(new, where[2 * pair + choice[pair]], -0.5)
+                    np.add.at(new, where[2 * pair + 1 - choice[pair]], 0.5)
+                np.add.at(new, where[2 * pair + taken], 0.5)
+                np.add.at(new, where[2 * pair + 1 - taken], -0.5)
+                sums.append((float(prices @ new**2), new))
+            turn = sums[1 - choice[pair]][0] < sums[choice[pair]][0]
+            choice[pair] ^= turn
+            turned += turn
+            gaps = sums[choice[pair]][1]
+    return choice, gaps, turned
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(SUBSETS), max_size=6, unique=True),
-    st.integers(0, 40),
-    st.integers(1, 4),
+    st.integers(0, 25),
+    st.integers(0, 3),
     st.integers(0, 2**32),
 )
-def test_halving_only_comes_nearer_and_keeps_its_books(wanted: list[tuple[int, ...]], pairs: int, passes: int, seed: int) -> None:
+def test_halving_decides_as_sums_over_all_cells_do(wanted: list[tuple[int, ...]], pairs: int, passes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     codes = rows_of(rng, 2 * pairs)
     rows = np.ascontiguousarray(codes.T)
-    tables, terms, cells = lookups(wanted)
-    prices = 0.1 + rng.random(cells)
-    second = rng.integers(2, size=pairs, dtype=np.uint8)
-    gaps = gaps_of(codes, wanted, second)
-    before, other = float(prices @ gaps**2), 1 - second
-    other_gaps, mine = -gaps, second.copy()
-    changed = even_out(rows, tables, terms, mine, gaps, prices, passes)
-    assert set(mine) <= {0, 1}
-    np.testing.assert_allclose(gaps, gaps_of(codes, wanted, mine), atol=1e-9)
-    after = float(prices @ gaps**2)
-    assert after <= before + 1e-9
-    # With one pass nothing is changed back.
-    assert changed == (mine != second).sum() or passes > 1
-    assert (after < before) == (changed > 0) or math.isclose(after, before, abs_tol=1e-9)
+    stems, lasts, size = stems_of(SIZES, wanted)
+    # Powers of two: sums are exact in any order and at either width.
+    cells = np.stack([np.zeros(size), 0.5 ** rng.integers(4, size=size)], axis=1).astype(np.float32)
+    coins = rng.integers(2, size=pairs, dtype=np.uint8)
+    mine, kept = coins.copy(), cells.copy()
+    turned = even_out(rows, stems, lasts, mine, kept, passes)
+    choice, gaps, turns = evened(rows, stems, lasts, coins, cells[:, 1].astype(float), passes)
+    np.testing.assert_array_equal(mine, choice)
+    np.testing.assert_array_equal(kept[:, 0], gaps)
+    np.testing.assert_array_equal(kept[:, 1], cells[:, 1])
+    assert turned == turns
+    # Gaps are counts of what is taken less half of what there is.
+    order = [own for first in dict.fromkeys(own[:-1] for own in wanted) for own in wanted if own[:-1] == first]
+    counts = counted(codes, order, np.stack([0.5 - mine, mine - 0.5], axis=1).ravel())
+    assert np.abs(counts).sum() == np.abs(gaps).sum()
     # The other coins lead to the other rows: so each row of a pair is as likely as the other.
-    assert even_out(rows, tables, terms, other, other_gaps, prices, passes) == changed
+    other, turned_over = 1 - coins, cells.copy()
+    assert even_out(rows, stems, lasts, other, turned_over, passes) == turned
     np.testing.assert_array_equal(other, 1 - mine)
-    np.testing.assert_array_equal(other_gaps, -gaps)
+    np.testing.assert_array_equal(turned_over[:, 0], -kept[:, 0])
 
 
-def test_halving_leaves_much_smaller_gaps_than_coins() -> None:
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(SUBSETS), max_size=6, unique=True), st.integers(0, 25), st.integers(0, 2**32))
+def test_rows_are_counted_stem_by_stem(wanted: list[tuple[int, ...]], n: int, seed: int) -> None:
+    rows = np.ascontiguousarray(rows_of(np.random.default_rng(seed), n).T)
+    stems, lasts, size = stems_of(SIZES, wanted)
+    counts, parts, expected = np.zeros(size), np.zeros(size), np.zeros(size)
+    count_rows(rows, stems, lasts, 0, len(stems), counts)
+    for begin, end in itertools.pairwise([0, len(stems) // 2, len(stems)]):
+        count_rows(rows, stems, lasts, begin, end, parts)
+    for row in rows:
+        np.add.at(expected, list(itertools.chain(*cells_of(stems, lasts, row))), 1)
+    np.testing.assert_array_equal(counts, expected)
+    np.testing.assert_array_equal(parts, expected)
+
+
+@pytest.mark.parametrize(("passes", "nearer"), [(0, 20), (1, 40)])
+def test_halving_leaves_much_smaller_gaps_than_coins(passes: int, nearer: float) -> None:
     rng = np.random.default_rng(0)
     codes = rows_of(rng, 4000)
-    tables, terms, cells = lookups(SUBSETS)
+    stems, lasts, size = stems_of(SIZES, SUBSETS)
     second = rng.integers(2, size=2000, dtype=np.uint8)
-    gaps = gaps_of(codes, SUBSETS, second)
-    before = np.square(gaps).sum()
-    assert even_out(np.ascontiguousarray(codes.T), tables, terms, second, gaps, np.ones(cells), 2) > 0
-    assert np.square(gaps).sum() < before / 20
+    coins = counted(codes, SUBSETS, np.stack([0.5 - second, second - 0.5], axis=1).ravel())
+    cells = np.stack([np.zeros(size), np.ones(size)], axis=1).astype(np.float32)
+    assert even_out(np.ascontiguousarray(codes.T), stems, lasts, second, cells, passes) > 0
+    assert np.square(cells[:, 0]).sum() < np.square(coins).sum() / nearer

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numba import boolean, float64, int16, int32, int64, uint8, uint16, uint32, uint64
+from numba import boolean, float32, float64, int16, int32, int64, uint8, uint16, uint32, uint64
 
 from . import (
     carry,
@@ -46,7 +46,7 @@ F1, F2 = float64[::1], float64[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]
 B1, B2 = uint8[::1], uint8[:, ::1]
 H1, H2 = uint16[::1], uint16[:, ::1]
-W1, U1 = uint32[::1], uint64[::1]
+W1, U1, U2 = uint32[::1], uint64[::1], uint64[:, ::1]
 M1, M3, M4 = int32[::1], int32[:, :, ::1], int32[:, :, :, ::1]
 KEY = (uint64, uint64)
 RANGE = (int64, int64)
@@ -133,7 +133,8 @@ JOBS = (
             (sample.assign, (H2, W1, W1, I1, I1)),
             (rows.add_logs, (H2, I2, I2, F1, *RANGE, F1)),
             (rows.weighed_counts, (H2, I2, I2, F1, *RANGE, F1)),
-            (rows.even_out, (H2, I2, I2, B1, F1, F1, int64)),
+            (rows.count_rows, (H2, U2, U2, *RANGE, F1)),
+            (rows.even_out, (H2, U2, U2, B1, float32[:, ::1], int64)),
         ),
     ),
     Job(

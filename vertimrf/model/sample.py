@@ -19,11 +19,21 @@ from .measurement import BinMap
 from .propagation import axis_map
 from .value_classes import ValueClasses
 
-__all__ = ["add_counts", "expected_marginals", "expected_records", "lookups", "marginals_of_rows", "propose", "sample"]
+__all__ = [
+    "add_counts",
+    "expected_marginals",
+    "expected_records",
+    "lookups",
+    "marginals_of_rows",
+    "propose",
+    "sample",
+    "stems_of",
+]
 
 Codes = npt.NDArray[np.uint16]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Unsigned = npt.NDArray[np.uint64]
 
 # Rows that are drawn together at most. Of rows up to MANY 2^HALVINGS times as many are drawn and halved, of more 2^FEWER times;
 # and at least so many are weighed, for what is picked from fewer follows their weights less.
@@ -31,10 +41,10 @@ BATCH, HALVINGS, MANY, FEWER, LEAST_WEIGHED = 1 << 17, 3, 1 << 16, 2, 1 << 12
 # Rows that stand for a marginal.
 MARGINAL_ROWS = 1 << 18
 # Counts that rows are to meet: of the marginals of one to three attributes with at most so many cells a row, so many cells and
-# lookups (some seconds), and none where there are more of an order; how often pairs of rows are gone through at the last halving,
-# those before it once and without triples (with them Adult came 0.7 % nearer, in three times the time).
-CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 2e8, 50_000
-PASSES = 2
+# lookups (a second or two), and none where there are more of an order; how often pairs of rows are gone through again at the last
+# halving.
+CELLS_PER_ROW, MOST_CELLS, MOST_LOOKUPS, LISTED = 0.5, 1 << 22, 4e8, 50_000
+AGAIN = 1
 
 
 def sample(
@@ -78,7 +88,6 @@ def sample(
     halvings = HALVINGS if rows <= MANY else FEWER
     codes = np.empty((len(model.sizes), rows), np.uint16)
     evened = _evened(model.sizes, rows, batches, halvings)
-    few = [own for own in evened if len(own) <= 2]
     done, lock = [0], threading.Lock()
     # Computed once, before threads ask for it.
     _ = model.beliefs
@@ -87,10 +96,8 @@ def sample(
         for begin, end, seed in zip(ends[first:last], ends[first + 1 : last + 1], seeds[first:last], strict=True):
             own = np.random.default_rng(seed)
             pool = _pool(model, (end - begin) << halvings, own)
-            for halving in range(1, halvings + 1):
-                last = halving == halvings
-                pool = _half(pool, model.sizes, evened if last else few, PASSES if last else 1, own, alone=batches == 1)
-            codes[:, begin:end] = pool[:, own.permutation(end - begin)]
+            halved = _halved(pool, model.sizes, evened, halvings, own, alone=batches == 1)
+            codes[:, begin:end] = halved[:, own.permutation(end - begin)]
             with lock:
                 done[0] += end - begin
                 if progress is not None:
@@ -195,37 +202,57 @@ def _pool(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> Code
     return np.ascontiguousarray(codes[:, places])
 
 
-def _half(
-    pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], passes: int, rng: np.random.Generator, alone: bool
+def _halved(
+    pool: Codes, sizes: Sequence[int], evened: Sequence[tuple[int, ...]], halvings: int, rng: np.random.Generator, alone: bool
 ) -> Codes:
-    """Half of some rows, whose counts are close to half of theirs; on several threads where no other batch has them."""
-    second = rng.integers(2, size=pool.shape[1] // 2, dtype=np.uint8)
-    if evened:
-        tables, terms = _of_values(sizes, evened)
-        gaps, half = (np.zeros(sum(math.prod(sizes[a] for a in own) for own in evened)) for _ in range(2))
-        signs = np.stack([0.5 - second, second - 0.5], axis=1).ravel()
-        for weights, counts in ((signs, gaps), (np.full(signs.size, 0.5), half)):
-            add_counts(pool, tables, terms, weights, counts, alone)
-        kernels.even_out(np.ascontiguousarray(pool.T), tables, terms, second, gaps, 1 / (half + 1), np.int64(passes))
-    return np.ascontiguousarray(pool[:, 2 * np.arange(second.size) + second])
+    """Rows of which so many times one of two is taken, with counts close to half; counted on several threads where no other
+    batch has them."""
+    rows = np.ascontiguousarray(pool.T)
+    stems, lasts, cells = stems_of(sizes, evened)
+    counts = np.zeros(cells)
+    in_slices(
+        len(stems), 1 if alone else len(stems), lambda begin, end: kernels.count_rows(rows, stems, lasts, begin, end, counts)
+    )
+    for halving in range(1, halvings + 1):
+        second = rng.integers(2, size=len(rows) // 2, dtype=np.uint8)
+        counts *= 0.5
+        gaps = np.stack([np.zeros_like(counts), 1 / (counts + 1)], axis=1).astype(np.float32)
+        kernels.even_out(rows, stems, lasts, second, gaps, np.int64(AGAIN if halving == halvings else 0))
+        counts += gaps[:, 0]
+        rows = rows[2 * np.arange(second.size) + second]
+    return np.ascontiguousarray(rows.T)
 
 
-def add_counts(
-    columns: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array, threaded: bool = True
-) -> None:
-    """Add the weights of rows to the cells that they fall into.
+def stems_of(sizes: Sequence[int], evened: Sequence[tuple[int, ...]]) -> tuple[Unsigned, Unsigned, int]:
+    """Stems and last attributes of marginals of one to three attributes, as the kernels want them
+    (:func:`vertimrf.kernels.rows.even_out`), and how many cells there are."""
+    after: dict[tuple[int, ...], list[int]] = {}
+    for own in evened:
+        after.setdefault(own[:-1], []).append(own[-1])
+    stems: list[tuple[int, ...]] = []
+    lasts: list[tuple[int, int]] = []
+    cells = 0
+    for first, ends in after.items():
+        starts = [0, *itertools.accumulate(sizes[a] for a in ends)]
+        strides = [math.prod(sizes[a] for a in first[i + 1 :]) * starts[-1] for i in range(len(first))]
+        columns = itertools.chain(*zip((*first, 0, 0), (*strides, 0, 0), strict=True))
+        stems.append((*itertools.islice(columns, 4), cells, len(lasts), len(lasts) + len(ends)))
+        lasts += zip(ends, starts, strict=False)
+        cells += math.prod(sizes[a] for a in first) * starts[-1]
+    return np.array(stems, np.uint64).reshape(-1, 7), np.array(lasts, np.uint64).reshape(-1, 2), cells
+
+
+def add_counts(columns: Codes, tables: Integers, terms: Integers, weights: Array, counts: Array) -> None:
+    """Add the weights of rows to the cells that they fall into, on several threads.
 
     Args:
         columns: codes of the rows [shape=(columns, n)].
         tables, terms: as :func:`lookups` has them.
         weights: of the rows [shape=(n,)].
         counts: flat over the cells of all marginals; added to.
-        threaded: whether on several threads.
     """
     in_slices(
-        len(tables),
-        1 if threaded else len(tables),
-        lambda begin, end: kernels.weighed_counts(columns, tables, terms, weights, begin, end, counts),
+        len(tables), 1, lambda begin, end: kernels.weighed_counts(columns, tables, terms, weights, begin, end, counts)
     )
 
 
@@ -240,7 +267,7 @@ def _evened(sizes: Sequence[int], rows: int, batches: int, halvings: int) -> lis
         for own in sorted(itertools.combinations(varying, way), key=lambda own: math.prod(sizes[a] for a in own)):
             more = math.prod(sizes[a] for a in own)
             cells += more
-            lookups += rows * (PASSES if way == 3 else PASSES + (1 << halvings) - 2)
+            lookups += rows * ((1 << halvings) - 1 + AGAIN)
             if more > CELLS_PER_ROW * rows / batches or cells > MOST_CELLS or lookups > MOST_LOOKUPS:
                 break
             out.append(own)

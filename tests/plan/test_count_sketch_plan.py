@@ -99,7 +99,8 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
     assert back.sketch == plan.sketch
     assert back.digest() == plan.digest()
     # One alone stays as values; so do all where everybody is wanted, and where repetitions are few.
-    assert groups_of((2,), (2, 2)) == ([(0,), (1, 2)], ())
+    assert groups_of((2,), (2, 2), epsilon=4.0) == ([(0,), (1,), (2,), (1, 2)], (2, 3))
+    assert groups_of((2,), (2, 2), epsilon=4.0, tau=4) == ([(0,), (1,), (2,)], (2,))
     assert plan_of((2,), (3, 3)).sketch.presence == ()
     everybody = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10, population="outer")
     assert everybody.sketch.contrasts == everybody.sketch.presence == ()
@@ -120,22 +121,60 @@ def test_presence_that_no_group_can_tell_is_refused(presence, said):
         Plan.from_json(data | {"sketch": data["sketch"] | {"presence": presence}})
 
 
-def test_they_go_together_where_one_clique_holds_all_and_noise_is_small():
-    pairs = [(0, 1), (2, 3), (4, 5), (6,)]
-    plan = plan_of((2, 2, 2, 2), (2, 2, 2))
-    assert groups_of((2, 2, 2, 2), (2, 2, 2)) == (pairs, (1, 3))
-    assert plan.sketch.sizes == (4, 4, 4, 2)
-    # Three numbers of the second group, one of each of the others.
-    assert touched(plan.sketch.sizes, plan.sketch.contrasts) == 6
-    assert plan.sketch.shapes((0, 1)) == [(4, plan.sketch.numbers), (3, plan.sketch.numbers)]
-    # Whatever is between them; the one left over is alone.
-    assert groups_of((2, 4, 2, 3), (2, 2, 2)) == ([(0, 2), (1,), (3,), (4, 5), (6,)], (0, 4))
-    # Cliques are scarce, or values many, or there is much noise: each alone.
+def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small():
+    left = [(0,), (1,), (2,), (3,), (0, 2), (1, 3), (0, 1), (1, 2), (2, 3), (0, 3)]
+    right = [(4,), (5,), (6,), (4, 5), (5, 6), (4, 6)]
+    plan = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0)
+    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0) == (left + right, (*range(1, 10), *range(11, 16)))
+    assert [group.parity for group in plan.groups] == [len(own) == 2 for own in left + right]
+    assert plan.sketch.sizes == (2,) * 16
+    # A record counts in parities once, and in the others as often as they weigh.
+    assert plan.sketch.weights == (7, 5, 5, 5, *[1] * 6, 7, 5, 5, 1, 1, 1)
+    assert plan.sketch.event.groups == sum(plan.sketch.weights)
+    assert plan.sketch.shapes((0, 1, 4)) == [(2, plan.sketch.numbers), *[(1, plan.sketch.numbers)] * 2]
+    # Whatever is between them; those of other sizes have none.
+    assert groups_of((2, 4, 2, 3), (2, 2), epsilon=4.0) == ([(0,), (1,), (2,), (3,), (0, 2), (4,), (5,), (4, 5)], (0, 2, 4, 6, 7))
+    # Farthest first, in a ring, and no more than so many rings.
+    parities = [own for own in groups_of((2,) * 8, (2,), epsilon=8.0)[0] if len(own) == 2]
+    assert parities[:6] == [(0, 4), (1, 5), (2, 6), (3, 7), (0, 3), (1, 4)]
+    assert sorted(parities) == [(i, j) for i in range(8) for j in range(i + 1, 8) if 2 <= j - i <= 6]
+    # Cliques are scarce, or values many, or there is much noise, or no weights: none.
     alone = [(a,) for a in range(7)]
-    assert groups_of((2, 2, 2, 2), (2, 2, 2), tau=100) == (alone, (1, 2, 3, 5, 6))
-    assert groups_of((2, 2, 2, 2), (5, 2, 2)) == (alone, (1, 2, 3, 5, 6))
-    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=0.02) == (alone, (1, 2, 3, 5, 6))
-    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=0.02, expected_records=100 * ROWS)[0] == pairs
+    for changes in ({"tau": 100}, {"epsilon": 1.0}, {"records_per_person": 2}):
+        assert groups_of((2, 2, 2, 2), (2, 2, 2), **({"epsilon": 4.0} | changes)) == (alone, (1, 2, 3, 5, 6))
+    assert groups_of((2, 2, 2, 2), (5, 2, 2), epsilon=4.0) == (alone, (1, 2, 3, 5, 6))
+    assert groups_of((2, 2, 2, 2), (2, 2, 2), expected_records=100 * ROWS)[0] == left + right
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"parity": 1}, "is no parity"),
+        ({"parity": "yes"}, "is no parity"),
+        ({"attributes": [0], "bins": [2]}, "is no parity"),
+        ({"attributes": [0, 1], "bins": [2, 1]}, "is no parity"),
+        ({"attributes": [0, 4]}, "not one party's attributes"),
+        ({"attributes": [0, 0]}, "not one party's attributes"),
+        ({"parity": False}, "do not fit its groups"),
+    ],
+)
+def test_parities_that_no_group_has_are_refused(changes, said):
+    data = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0).to_json()
+    groups = list(data["groups"])
+    assert groups[4] == {"attributes": (0, 2), "bins": (2, 2), "parity": True}
+    groups[4] = groups[4] | changes
+    with pytest.raises(PlanError, match=said):
+        Plan.from_json(data | {"groups": groups})
+
+
+def test_parities_are_contrasts_of_count_sketches():
+    data = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0).to_json()
+    contrasts = [group for group in data["sketch"]["contrasts"] if group != 4]
+    with pytest.raises(PlanError, match="by count sketches alone, as contrasts"):
+        Plan.from_json(data | {"sketch": data["sketch"] | {"contrasts": contrasts, "weights": []}})
+    pairs = plan_of((2, 2), (2, 2), encoder="scheduled-pairs").to_json()
+    with pytest.raises(PlanError, match="by count sketches alone, as contrasts"):
+        Plan.from_json(pairs | {"groups": [*pairs["groups"], {"attributes": [0, 1], "bins": [2, 2], "parity": True}]})
 
 
 def test_wide_domains_are_cut():
@@ -160,11 +199,13 @@ def test_an_edited_plan_is_refused():
 
 
 def test_plans_with_contrasts_come_back_and_those_from_before_have_none():
-    plan = plan_of((2, 2, 2, 2), (2, 2, 2))
+    plan = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0)
     data = json.loads(json.dumps(plan.to_json()))
-    assert data["sketch"]["contrasts"] == [1, 3]
+    assert data["sketch"]["contrasts"] == [*range(1, 10), *range(11, 16)]
+    assert "parity" not in data["groups"][0]
     back = Plan.from_json(data)
     assert back.sketch == plan.sketch
+    assert back.groups == plan.groups
     assert back.digest() == plan.digest()
     before = plan_of((4, 3), (4, 5)).to_json()
     del before["sketch"]["contrasts"]
@@ -180,14 +221,13 @@ def test_contrasts_that_no_group_has_are_refused(contrasts):
 
 
 def test_a_second_release_of_contrasts_adds_all_their_numbers():
-    """The first party's groups: four values, of which a record has one, and three contrasts."""
-    plan = plan_of((2, 2, 2, 2), (2, 2, 2))
-    plan = replace(plan, sketch=replace(plan.sketch, weights=()))
+    plan = plan_of((2, 2, 2, 2), (2, 2, 2), epsilon=4.0)
     (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
-    assert event.groups == 6
+    # One group of values and its contrasts, by weights; and one for each of the parities.
+    assert event.groups == (7 + 3 * 5 + 6) + (7 + 2 * 5 + 3)
     assert ledger_of_releases(plan, (1, 1)).entries[-1].event == event
-    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == replace(event, groups=10)
-    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == replace(event, groups=8)
+    assert ledger_of_releases(plan, (2, 1)).entries[-1].event == replace(event, groups=event.groups + 28)
+    assert ledger_of_releases(plan, (1, 2)).entries[-1].event == replace(event, groups=event.groups + 20)
 
 
 def test_groups_of_many_values_have_larger_weights_where_that_pays():
@@ -200,7 +240,7 @@ def test_groups_of_many_values_have_larger_weights_where_that_pays():
     assert sketch.event.groups == sum(sketch.weights)
     assert 1.9 < plan.ledger().epsilon <= 2.0
     # Of pairs of one party nothing is to be told.
-    assert choose_weights(replace(sketch, weights=()), [0] * 6, 100_000) == ()
+    assert choose_weights(replace(sketch, weights=()), [0] * 6, [False] * 6, 100_000) == ()
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert back.sketch == sketch
     assert back.digest() == plan.digest()

@@ -311,7 +311,7 @@ class Party:
     def _composites(self, groups: Sequence[Group], bins: Sequence[BinMaps]) -> list[Composite]:
         """The values of groups, by places of this party's attributes."""
         return [
-            Composite(tuple(self._attributes.index(a) for a in group.attributes), group.bins, maps)
+            Composite(tuple(self._attributes.index(a) for a in group.attributes), group.bins, maps, group.parity)
             for group, maps in zip(groups, bins, strict=True)
         ]
 

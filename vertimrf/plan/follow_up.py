@@ -84,7 +84,7 @@ class FollowUp:
         return {
             "follow_up": FORMAT,
             "plan": self.plan.digest().hex(),
-            "groups": [asdict(group) for group in self.schedule.groups],
+            "groups": [group.to_json() for group in self.schedule.groups],
             "bins": [[mapping.tolist() for mapping in maps] for maps in self.bins],
             "pairs": [asdict(pair) for pair in self.schedule.pairs],
             "standing": self.plan.standing.to_json(),

@@ -208,6 +208,9 @@ class Plan:
         sizes = [group.size for group in self.schedule.groups]
         if self.sketch is not None:
             self.sketch.check(sizes)
+        contrasted = self.sketch.contrasts if isinstance(self.sketch, CountSketchPlan) else ()
+        if any(group.parity and number not in contrasted for number, group in enumerate(self.groups)):
+            raise PlanError("Parities are published by count sketches alone, as contrasts.")
         if isinstance(self.sketch, CountSketchPlan):
             owners = self.schedule.parties
             if any(owners.count(owners[group]) > 1 for group in self.sketch.presence):
@@ -372,7 +375,7 @@ class Plan:
             "tau": self.tau,
             "count_sigma": self.count_sigma,
             "local": [asdict(local) for local in self.local],
-            "groups": [{"attributes": group.attributes, "bins": group.bins} for group in self.groups],
+            "groups": [group.to_json() for group in self.groups],
             "sketch": release_to_json(self.sketch),
             "nonce": self.nonce,
             "message_bytes": self.message_bytes,
@@ -403,7 +406,7 @@ class Plan:
                 tau=int(data["tau"]),
                 count_sigma=float(data["count_sigma"]),
                 local=tuple(LocalPlan(**local) for local in data["local"]),
-                groups=tuple(Group(tuple(group["attributes"]), tuple(group["bins"])) for group in data["groups"]),
+                groups=tuple(map(Group.from_json, data["groups"])),
                 sketch=release_from_json(data["sketch"]),
                 nonce=str(data["nonce"]),
                 message_bytes=int(data["message_bytes"]),

@@ -45,7 +45,7 @@ from .schedule import (
     triple_rule,
 )
 from .schema import Schema
-from .weights import choose_weights
+from .weights import LEAST_WEIGHT, PARITY_WEIGHT, choose_weights
 from .workload import Workload
 
 __all__ = ["make_plan", "split_parties"]
@@ -90,8 +90,11 @@ AGREEMENT_NUMBERS = 1 << 17
 # Fewer buckets, and so more noise in each, than where encoding takes long: signs of a few records and little noise are not
 # Gaussian, which at a variance of 2 a group took 0.4 % of the records off the estimate.
 AGREEMENT_VARIANCE_PER_GROUP = 20.0
-# Standard error of contrasts, over the number of records, up to which those of two attributes taken together pay.
+# Standard error of contrasts, over the number of records, up to which parities of two attributes pay; most values of attributes
+# beside them; and how many rings of pairs are published (NLTCS at epsilon 3.2).
 CONTRAST_NOISE = 0.002
+MOST_BESIDE_PARITIES = 4
+PARITY_RINGS = 3
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
 PUBLISHED_KEYS = 2000
 PUBLISHED_BINS = 8
@@ -390,7 +393,13 @@ def make_plan(
             choice = _scheduled_pairs(schema, rho, expected_records, tau, rounds, keys, left)
         elif crossing_pairs(schema):
             groups, contrasts, lone = _count_groups(
-                schema, tau, local_models, rho / records_per_person**2, expected_records, population == OUTER
+                schema,
+                tau,
+                local_models,
+                rho / records_per_person**2,
+                expected_records,
+                records_per_person > 1,
+                population == OUTER,
             )
             choice = _count_sketches(
                 schema, groups, contrasts, lone, rho, expected_records, keys, left, records_per_person, target[1]
@@ -541,11 +550,12 @@ def _count_sketches(
     # A person's records cost what one does at a budget that many times smaller, to first order.
     rho /= person**2
     sizes = [group.size for group in groups]
-    d = touched(sizes, contrasts)
+    parities = [group.parity for group in groups]
+    d = _alike(groups, contrasts)
     rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
     owners = [schema.party_of(group.attributes[0]) for group in groups]
     most_rows = max(sum(k for k, owner in zip(rows, owners, strict=True) if owner == i) for i in range(len(schema.parties)))
-    held = records * d / sum(rows)
+    held = records * touched(sizes, contrasts) / sum(rows)
     most = max(4 * rho * (NOISE_OVER_RECORDS * records / d) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
@@ -555,7 +565,7 @@ def _count_sketches(
     _, bits, numbers, _ = min(options)
     order = _needed_order(rho, numbers, delta)
     least = LEAST_BUCKETS if person > 1 else 1
-    repetitions, buckets = _hash_shape(d, rho, numbers, VARIANCE_PER_GROUP * person, order, least)
+    repetitions, buckets = _hash_shape(math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least)
     # Of too few repetitions none can be spared.
     if repetitions < PRESENCE_PART * len(presence_windows(lone)):
         contrasts, lone = tuple(group for group in contrasts if group not in lone), ()
@@ -563,7 +573,7 @@ def _count_sketches(
     if person > 1:
         # Their price follows sums that are few and small.
         return even
-    return replace(even, weights=choose_weights(even.sketch(rho), owners, records))
+    return replace(even, weights=choose_weights(even.sketch(rho), owners, parities, records))
 
 
 def _needed_order(rho: float, numbers: float, delta: float) -> float:
@@ -600,7 +610,7 @@ def _agreement_shapes(schema: Schema, rho: float, records: int, message_bytes: i
 
 
 def _count_groups(
-    schema: Schema, tau: int, local_models: bool, rho: float, records: int, everybody: bool
+    schema: Schema, tau: int, local_models: bool, rho: float, records: int, person: bool, everybody: bool
 ) -> tuple[tuple[Group, ...], tuple[int, ...], tuple[int, ...]]:
     """Groups of count sketches, which of them are published as contrasts, and which of those tell presence.
 
@@ -613,21 +623,22 @@ def _count_groups(
     stay values: every group's sum tells who is held by whom (NLTCS in halves, 60 % of the people in common by an attribute, four
     runs: 0.018 with contrasts, 0.013 without).
 
-    Where one clique holds all attributes, those of two values go together two by two, as three contrasts, if records are so many
-    that the noise of contrasts is small beside them: pairs then have more noise, as a record adds to half as many numbers more,
-    but marginals of three and four attributes come with them.
+    Where one clique holds all attributes, parities of two of a party's attributes of two values are published besides, if records
+    are so many that the noise of contrasts is small beside them: pairs then have a little more noise, but what pairs do not tell
+    of marginals of three and four attributes comes with them. Persons of several records have no weights, which keep that little.
     """
     everywhere = {a for a in schema.shared if len(schema.holders[a]) == len(schema.parties) and local_models}
     held = [
         [a for a in schema.varying(name) if schema.party_of(a) == party and a not in everywhere]
         for party, (name, _) in enumerate(schema.parties)
     ]
-    groups, contrasts = _in_pairs(schema, held, together=math.prod(schema.sizes) <= tau)
+    groups, contrasts = _groups_of(schema, held)
     if everybody:
         return groups, (), ()
-    sizes = [group.size for group in groups]
-    if max(sizes, default=0) > 4 or touched(sizes, contrasts) / math.sqrt(4 * rho) > CONTRAST_NOISE * records:
-        groups, contrasts = _in_pairs(schema, held, together=False)
+    if max((group.size for group in groups), default=0) <= MOST_BESIDE_PARITIES and math.prod(schema.sizes) <= tau and not person:
+        with_them = _groups_of(schema, held, parities=True)
+        if _alike(*with_them) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
+            groups, contrasts = with_them
     owners = [schema.party_of(group.attributes[0]) for group in groups]
     lone = tuple(g for g, group in enumerate(groups) if group.size == 2 and owners.count(owners[g]) == 1)
     if len(lone) > 1:
@@ -635,19 +646,40 @@ def _count_groups(
     return groups, contrasts, ()
 
 
-def _in_pairs(schema: Schema, held: Sequence[Sequence[int]], together: bool) -> tuple[tuple[Group, ...], tuple[int, ...]]:
-    """Groups, and which are contrasts; with attributes of two values two by two, where they are to go together."""
+def _groups_of(
+    schema: Schema, held: Sequence[Sequence[int]], parities: bool = False
+) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+    """Groups, one for each of the attributes that parties are to sketch and, with ``parities``, for some of those of two values
+    taken two by two; and which of them are contrasts."""
     groups: list[Group] = []
     contrasts: list[int] = []
     for attributes in held:
-        own = tuple(attributes)
-        sizes = {a: min(schema.sizes[a], COUNT_BINS) for a in own}
-        twos = [a for a in own if sizes[a] == 2]
-        pairs = dict(zip(twos[::2], twos[1::2], strict=False)) if together else {}
+        sizes = {a: min(schema.sizes[a], COUNT_BINS) for a in attributes}
         first = len(groups)
-        for a in own:
-            if a not in pairs.values():
-                groups.append(Group((a, pairs[a]), (2, 2)) if a in pairs else Group((a,), (sizes[a],)))
-        two = [g for g in range(first, len(groups)) if sizes[groups[g].attributes[0]] == 2]
+        groups += [Group((a,), (sizes[a],)) for a in attributes]
+        two = [g for g in range(first, len(groups)) if groups[g].size == 2]
         contrasts += two[len(two) == len(groups) - first :]
+        if parities:
+            crossed = _far_apart([groups[g].attributes[0] for g in two])
+            contrasts += range(len(groups), len(groups) + len(crossed))
+            groups += [Group(own, (2, 2), parity=True) for own in crossed]
     return tuple(groups), tuple(contrasts)
+
+
+def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs of attributes of which the parities are published: in a ring, those that are farthest apart, so many rings of pairs.
+
+    Attributes that stand side by side tend to say much the same, and their parity then says little.
+    """
+    n = len(attributes)
+    farthest = n // 2
+    places = [
+        sorted((i, (i + apart) % n)) for apart in range(farthest, max(farthest - PARITY_RINGS, 0), -1) for i in range(n)
+    ]
+    return list(dict.fromkeys((attributes[i], attributes[j]) for i, j in places))
+
+
+def _alike(groups: Sequence[Group], contrasts: Sequence[int]) -> float:
+    """Numbers that a record adds to, as many as if all had the weight of those that are no parities."""
+    weights = [PARITY_WEIGHT if group.parity else LEAST_WEIGHT for group in groups]
+    return touched([group.size for group in groups], contrasts, weights) / LEAST_WEIGHT

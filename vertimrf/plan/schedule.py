@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,19 +60,38 @@ class Group:
     """A unit that sketches publish: attributes of one party, each cut to a number of bins, taken as one attribute.
 
     A value of the group is a tuple of bins, numbered in row-major order; a pair of groups is a marginal of all their attributes.
+    Or it is the parity of some attributes of two bins each: 0 where an even number of them are in the second, otherwise 1.
 
     Attributes:
         attributes: strictly increasing indices into the schema.
         bins: number of bins of each attribute; the party picks the edges from its own released one-way marginals.
+        parity: whether values are parities, of two attributes or more.
     """
 
     attributes: tuple[int, ...]
     bins: tuple[int, ...]
+    parity: bool = False
 
     @property
     def size(self) -> int:
         """Number of values."""
-        return math.prod(self.bins)
+        return 2 if self.parity else math.prod(self.bins)
+
+    def add_up(self, tuples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What each value has of tuples of bins [shape=(values,)], from what these have, in row-major order, or by their axes."""
+        if not self.parity:
+            return tuples.ravel()
+        odd = np.indices(self.bins).sum(axis=0).ravel() % 2 == 1
+        return np.array([tuples.ravel()[~odd].sum(), tuples.ravel()[odd].sum()])
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able form that :meth:`from_json` reads back."""
+        return {"attributes": self.attributes, "bins": self.bins, **({"parity": True} if self.parity else {})}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Group:
+        """Read a group back; :meth:`Schedule.of` checks it."""
+        return cls(tuple(data["attributes"]), tuple(data["bins"]), data.get("parity", False))
 
 
 @dataclass(frozen=True)
@@ -138,6 +158,8 @@ def _party_of(schema: Schema, group: Group) -> int:
         isinstance(bins, int) and 1 <= bins <= schema.sizes[a] for bins, a in zip(group.bins, attributes, strict=False)
     ):
         raise PlanError(f"The bins {group.bins} of the group of {_names(schema, attributes)} do not fit its domains.")
+    if group.parity is not False and (group.parity is not True or len(attributes) < 2 or set(group.bins) != {2}):
+        raise PlanError(f"The group of {_names(schema, attributes)} is no parity: it takes two or more, of two bins each.")
     return held.pop()
 
 
@@ -356,7 +378,7 @@ def released_sizes(
             held = np.bincount(mapping, weights=np.maximum(one_way[attribute], 0.0), minlength=count)
             scale = 1.0 if attribute == group.attributes[0] else max(float(held.sum()), 1.0)
             sizes = np.multiply.outer(sizes, held / scale).ravel()
-        out.append(sizes)
+        out.append(group.add_up(sizes))
     return out
 
 

@@ -20,6 +20,8 @@ __all__ = ["choose_weights", "expected_error"]
 
 # Weights grow with this power of the numbers that a group publishes, from this one of the fewest on.
 EXPONENT, LEAST_WEIGHT = 1 / 3, 5
+# Weight of parities: there are more of them than of attributes, and each tells less.
+PARITY_WEIGHT = 1
 # Deviation of a pair's cells from independence: root mean square over the mean cell, of two attributes of two values; it grows
 # with the fourth root of the degrees of freedom.
 DEPENDENCE = 0.1
@@ -29,17 +31,22 @@ MOST_PRICED = 2000
 Floats = npt.NDArray[np.float64]
 
 
-def choose_weights(plan: CountSketchPlan, parties: Sequence[int], records: int) -> tuple[int, ...]:
+def choose_weights(
+    plan: CountSketchPlan, parties: Sequence[int], parities: Sequence[bool], records: int
+) -> tuple[int, ...]:
     """Weights of a plan's groups, where pairs across parties are expected to be told better with them; () where not.
 
     Args:
         plan: the sketches without weights, whose budget they are to keep.
         parties: of each group.
+        parities: which groups are parities: with them there are weights in any case.
         records: expected.
     """
     # Numbers beside one that a record adds to: all values, or one contrast after the other.
     beside = [plan.rows(group) / plan.adds(group) for group in range(len(plan.sizes))]
     weights = tuple(2 * round((LEAST_WEIGHT * (each / min(beside)) ** EXPONENT - 1) / 2) + 1 for each in beside)
+    if any(parities):
+        return tuple(PARITY_WEIGHT if parity else weight for parity, weight in zip(parities, weights, strict=True))
     if len(set(weights)) == 1 or touched(plan.sizes, plan.contrasts, weights) > MOST_PRICED:
         return ()
     across = np.not_equal.outer(parties, parties)

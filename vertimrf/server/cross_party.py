@@ -269,13 +269,16 @@ def _counted_marginals(
             for pair in itertools.combinations(range(len(held)), 2)
         )
         for g, other in itertools.product(range(len(groups)), range(len(held))):
-            if other != parties[g]:
+            if other != parties[g] and not groups[g].parity:
                 at = slice(first[g], first[g + 1]), other
                 found, spread = (each[at].reshape(groups[g].bins) for each in (common.of_values, common.of_values_errors))
                 of_group = Measurement(groups[g].attributes, tuple(bins[g]), found, spread, "count sketches").trimmed()
                 shared |= {(a, other): one_axis(of_group, axis) for axis, a in enumerate(groups[g].attributes)}
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
+        if parties[i] == parties[j] and (groups[i].parity or groups[j].parity):
+            # The party's own marginals tell that much better.
+            continue
         block = np.ix_(range(first[i], first[i + 1]), range(first[j], first[j + 1]))
         measured = outer_measurement(
             (groups[i].attributes, groups[j].attributes),
@@ -284,6 +287,7 @@ def _counted_marginals(
             cells.counts[block],
             cells.errors[block],
             (i in sketch.contrasts, j in sketch.contrasts),
+            (groups[i].parity, groups[j].parity),
         )
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
@@ -337,7 +341,9 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
         errors = predicted_cell_errors(plan.sketch, [np.full(size, n / size) for size in sizes], n)
         first = np.cumsum([0, *sizes])
         for i, j in itertools.combinations(range(len(plan.groups)), 2):
-            if plan.schedule.parties[i] != plan.schedule.parties[j]:
+            # What parities tell comes with the marginals of their attributes.
+            parities = plan.groups[i].parity or plan.groups[j].parity
+            if plan.schedule.parties[i] != plan.schedule.parties[j] and not parities:
                 cells = sizes[i] * sizes[j]
                 attributes = plan.groups[i].attributes, plan.groups[j].attributes
                 freedom = plan.sketch.rows(i) * plan.sketch.rows(j) / cells
@@ -410,7 +416,7 @@ def _set_sizes(
 
     ``records`` are the party's, the model's total where all have the same.
     """
-    sizes = bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins).ravel()
+    sizes = group.add_up(bin_table(initial.marginal(group.attributes) * (records / initial.total), maps, group.bins))
     return sizes, np.minimum(_set_errors(schema, messages, group, maps), records)
 
 
@@ -424,5 +430,5 @@ def _set_errors(schema: Schema, messages: Sequence[Message], group: Group, maps:
         for a, mapping in zip(group.attributes, maps, strict=True)
     ]
     cells = bin_table(functools.reduce(np.multiply.outer, counted).astype(np.float64), maps, group.bins)
-    out: Floats = np.sqrt(variance * cells).ravel()
+    out: Floats = np.sqrt(variance * group.add_up(cells))
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numba
@@ -121,14 +122,23 @@ def outer_measurement(
     counts: npt.NDArray[np.float64],
     errors: npt.NDArray[np.float64],
     contrasted: tuple[bool, bool] = (False, False),
+    parities: tuple[bool, bool] = (False, False),
 ) -> Measurement:
     """Two sides' tuples of values as one measurement, one axis per attribute and in schema order.
 
     Args:
         attributes, bins, shapes: of either side, as in :class:`Side`.
-        counts, errors: of tuples of values [shape=(left values, right values)];
+        counts, errors: of tuples of values, or parities [shape=(left values, right values)];
         contrasted: whether of a side contrasts were measured.
+        parities: whether a side's values are the parities of its attributes: a contrast along every one of them, and nothing is
+            told of the rest.
     """
+    for axis in (0, 1):
+        if parities[axis]:
+            parity = np.indices(shapes[axis]).sum(axis=0).ravel() % 2
+            # A value's records could be in any of its tuples; what is left of the noise lies in one direction of so many.
+            counts = np.take(counts, parity, axis) / (parity.size / 2)
+            errors = np.take(errors, parity, axis) * math.sqrt(2 / parity.size)
     both = attributes[0] + attributes[1]
     maps = bins[0] + bins[1]
     order = sorted(range(len(both)), key=both.__getitem__)
@@ -140,11 +150,11 @@ def outer_measurement(
         sigma=np.ascontiguousarray(errors.reshape(shape).transpose(order)),
         source="sketches",
         contrasts=tuple(
-            tuple(order.index(axis) for axis in range(begin, begin + len(own)))
-            for begin, own, contrast in zip((0, len(attributes[0])), attributes, contrasted, strict=True)
-            if contrast
+            tuple(map(order.index, axes))
+            for begin, own, contrast, parity in zip((0, len(attributes[0])), attributes, contrasted, parities, strict=True)
+            for axes in ([[begin + k] for k in range(len(own))] if parity else [range(begin, begin + len(own))] * contrast)
         ),
-        completed=True,
+        completed=not any(parities),
     )
 
 

@@ -719,6 +719,20 @@ NAMED: tuple[Mutation, ...] = (
         ("model/test_sample.py::test_rows_follow_the_factors_beyond_the_tree",),
     ),
     Mutation(
+        "a parity is whether any of its attributes has the second value",
+        "party/records.py",
+        "out ^= bins",
+        "out |= bins",
+        ("party/test_records.py::test_parities_tell_an_odd_number_of_second_bins_from_an_even_one",),
+    ),
+    Mutation(
+        "what a parity says is taken for the whole marginal of its attributes",
+        "sketches/intersections.py",
+        "completed=not any(parities)",
+        "completed=True",
+        ("server/test_parities.py",),
+    ),
+    Mutation(
         "of each two rows the first is taken, whatever its counts",
         "model/sample.py",
         "rows[2 * np.arange(second.size) + second]",

@@ -46,6 +46,14 @@ def test_composites_are_mixed_radix_numbers_of_bins():
     assert out.tolist() == [4, 3, 6]
 
 
+def test_parities_tell_an_odd_number_of_second_bins_from_an_even_one():
+    codes = np.array([[0, 1, 0, 1], [0, 1, 2, 2], [1, 1, 0, 1]], np.uint16)
+    out = np.empty(4, np.uint16)
+    maps = (np.arange(2), np.array([0, 0, 1]), np.arange(2))
+    Composite((0, 1, 2), (2, 2, 2), maps, parity=True).values(codes, out)
+    assert out.tolist() == [1, 0, 1, 1]
+
+
 def test_progress_goes_through_all_pieces_once(monkeypatch):
     monkeypatch.setattr("vertimrf.party.records.CELLS_AT_ONCE", 700)
     told = []

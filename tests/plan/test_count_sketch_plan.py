@@ -140,10 +140,10 @@ def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small()
     assert sorted(parities) == [(i, j) for i in range(8) for j in range(i + 1, 8) if 2 <= j - i <= 6]
     # Cliques are scarce, or values many, or there is much noise, or no weights: none.
     alone = [(a,) for a in range(7)]
-    for changes in ({"tau": 100}, {"epsilon": 1.0}, {"records_per_person": 2}):
+    for changes in ({"tau": 100}, {"epsilon": 0.3}, {"records_per_person": 2}):
         assert groups_of((2, 2, 2, 2), (2, 2, 2), **({"epsilon": 4.0} | changes)) == (alone, (1, 2, 3, 5, 6))
     assert groups_of((2, 2, 2, 2), (5, 2, 2), epsilon=4.0) == (alone, (1, 2, 3, 5, 6))
-    assert groups_of((2, 2, 2, 2), (2, 2, 2), expected_records=100 * ROWS)[0] == left + right
+    assert groups_of((2, 2, 2, 2), (2, 2, 2), epsilon=0.3, expected_records=100 * ROWS)[0] == left + right
 
 
 @pytest.mark.parametrize(
@@ -316,6 +316,14 @@ def test_released_sizes_are_products_of_bins():
     alone, both = released_sizes([Group((3,), (2,)), Group((3, 5), (2, 2))], [maps[:1], maps], one_way)
     np.testing.assert_allclose(alone, [30, 70])
     np.testing.assert_allclose(both, [0, 30, 0, 70])
+    (parity,) = released_sizes([Group((3, 5), (2, 2), parity=True)], [maps], one_way)
+    np.testing.assert_allclose(parity, [70, 30])
+
+
+def test_parities_add_tuples_up():
+    tuples = np.arange(8.0).reshape(2, 2, 2)
+    np.testing.assert_array_equal(Group((0, 1, 2), (2, 2, 2), parity=True).add_up(tuples), [0 + 3 + 5 + 6, 1 + 2 + 4 + 7])
+    np.testing.assert_array_equal(Group((0, 1, 2), (2, 2, 2)).add_up(tuples), np.arange(8))
 
 
 def tables(rows=ROWS, seed=0):

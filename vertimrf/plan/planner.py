@@ -91,8 +91,8 @@ AGREEMENT_NUMBERS = 1 << 17
 # Gaussian, which at a variance of 2 a group took 0.4 % of the records off the estimate.
 AGREEMENT_VARIANCE_PER_GROUP = 20.0
 # Standard error of contrasts, over the number of records, up to which parities of two attributes pay; most values of attributes
-# beside them; and how many rings of pairs are published (NLTCS at epsilon 3.2).
-CONTRAST_NOISE = 0.002
+# beside them; and how many rings of pairs are published.
+CONTRAST_NOISE = 0.003
 MOST_BESIDE_PARITIES = 4
 PARITY_RINGS = 3
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.

@@ -63,7 +63,7 @@ def figures(case: str) -> dict[str, Any]:
     if "pairs" in counts:
         counts["pairs"] = [astuple(pair) for pair in counts["pairs"]]
     whole = [
-        [astuple(group) for group in plan.groups],
+        [tuple(group.to_json().values()) for group in plan.groups],
         sorted(counts.items()),
         [(local.units, local.largest_clique, local.free) for local in plan.local],
     ]

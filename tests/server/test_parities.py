@@ -1,7 +1,7 @@
 """Parities in count sketches: what they tell of marginals of three and four attributes across parties, and how well.
 
-Noise comes from the system's entropy. Twelve runs were off by standard deviations of 0.0009 (pairs), 0.0021 (three attributes), 0.0069
-(four), and 0.0030 (three, of people in common); bounds are five times that or more.
+Noise comes from the system's entropy. Twelve runs were off by standard deviations of 0.0009 (pairs), 0.0021 (three attributes),
+0.0069 (four), and 0.0030 (three, of people in common); bounds are five times that or more.
 """
 
 from __future__ import annotations

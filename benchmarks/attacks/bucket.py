@@ -27,7 +27,7 @@ from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.plan import Plan
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan, SketchPlan, contrast_signs
+from vertimrf.sketches.parameters import CONTRAST_SIGNS, CountSketchPlan, SketchPlan
 
 from ..verdict import Verdict, at_least, at_most
 from .deployment import NAMES, plan_for, tables_for
@@ -127,7 +127,7 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
         numbers = table.astype(np.float32) - (2**sketch.bits - 1) / 2
         told = (numbers / numbers.std(axis=1, keepdims=True)) @ signs.T
         if group in sketch.contrasts:
-            told = contrast_signs(sketch.sizes[group]) @ told
+            told = np.outer(CONTRAST_SIGNS, told)
         guessed.append(told.argmax(axis=0))
     return np.array(guessed)
 

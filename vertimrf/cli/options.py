@@ -24,7 +24,10 @@ __all__ = [
 ]
 
 ENCODERS = "count-sketch; scheduled-pairs (in two rounds); grr (baseline, replace one record); published (not private)."
-MESSAGE_MB = f"Budget for a party's sketches, MB; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs {PAIRS_BYTES / 1e6:g}."
+MESSAGE_MB = (
+    f"Budget for a party's sketches, MB, local marginals on top; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
+    f"{PAIRS_BYTES / 1e6:g}."
+)
 EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
 PERSON = "Column that says whose a record is, where people have several records."
 POPULATION = "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."

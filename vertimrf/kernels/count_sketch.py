@@ -71,7 +71,7 @@ def add_records(
     k1: np.uint64,
     digests: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.uint16],
-    sums: npt.NDArray[np.int64],
+    layout: npt.NDArray[np.int64],
     log_buckets: int,
     window: int,
     direction: int,
@@ -84,9 +84,9 @@ def add_records(
         k0, k1: secret key [uint64].
         digests: [shape=(n,), uint64].
         codes: values, group-major [shape=(d, n), uint16].
-        sums: of every sum over records its group, its row, and 0 where a value adds to the row as far below as its code; or the
-            number of a contrast (1 to 3), to which codes add that share an even number of bits with it, and the others take away;
-            and the windows, as bits, in which all codes add to this contrast [shape=(s, 4), int64].
+        layout: of every group its first row; 1 where this is the group's contrast, to which code 0 adds and from which code 1
+            takes away, or 0 where each value adds to the row as far below as its code; and the windows, as bits, in which both
+            codes add to the contrast [shape=(d, 3), int64].
         log_buckets: binary logarithm of the number of buckets, at most 15.
         window: repetitions of a window, the first of which begins with the first; 0 where there are none.
         direction: 1 to add the records, -1 to take them out.
@@ -94,7 +94,7 @@ def add_records(
         advance: told how many of the words that hold all repetitions have been gone through, and of how many.
     """
     words, _ = words_needed(len(state), log_buckets)
-    data = (digests, codes, sums, log_buckets, window, np.int32(direction), state)
+    data = (digests, codes, layout, log_buckets, window, np.int32(direction), state)
     step = STEP_WORDS * numba.get_num_threads()
     for first in range(0, words, step):
         last = min(first + step, words)
@@ -107,7 +107,7 @@ def add_records(
 
 
 @kernel
-def _add_words(k0, k1, begin, end, digests, codes, sums, log_buckets, window, direction, state):  # type: ignore[no-untyped-def]
+def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, window, direction, state):  # type: ignore[no-untyped-def]
     repetitions = state.shape[0]
     slot_bits = log_buckets + 1
     per_word = WORD_BITS // slot_bits
@@ -125,21 +125,19 @@ def _add_words(k0, k1, begin, end, digests, codes, sums, log_buckets, window, di
                     slot = word[a] >> shift
                     # Bucket above, sign in the lowest bit.
                     place[a] = ((slot & buckets) << np.uint64(1)) | ((slot >> np.uint64(log_buckets)) & np.uint64(1))
-                for i in range(len(sums)):
-                    table = state[j, sums[i, 1] :]
-                    code = codes[sums[i, 0], first : first + count]
-                    if sums[i, 2] == 0:
+                for i in range(len(layout)):
+                    table = state[j, layout[i, 0] :]
+                    code = codes[i, first : first + count]
+                    if layout[i, 1] == 0:
                         for a in range(count):
                             sign = direction - 2 * direction * np.int32(place[a] & np.uint32(1))
                             table[code[a], place[a] >> np.uint32(1)] += sign
                         continue
-                    # Of the contrast 0 every code is on the same side.
-                    alike = window > 0 and j // window < WORD_BITS - 1 and (sums[i, 3] >> (j // window)) & 1
-                    contrast = np.uint32(0 if alike else sums[i, 2])
+                    alike = window > 0 and j // window < WORD_BITS - 1 and (layout[i, 2] >> (j // window)) & 1
+                    told = np.uint32(0 if alike else 1)
                     row = table[0]
                     for a in range(count):
-                        both = code[a] & contrast
-                        odd = (both ^ (both >> np.uint32(1)) ^ place[a]) & np.uint32(1)
+                        odd = (code[a] & told) ^ (place[a] & np.uint32(1))
                         row[place[a] >> np.uint32(1)] += direction - 2 * direction * np.int32(odd)
 
 

@@ -25,8 +25,8 @@ __all__ = [
 # Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
 TAU = 500_000
 # Budget for the sketches in any party's messages, with count sketches and with scheduled pairs: so much of either is about as
-# accurate (docs/message-size.md), and more gains little.
-MESSAGE_BYTES = 16_000_000
+# accurate (docs/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
+MESSAGE_BYTES = 15_000_000
 PAIRS_BYTES = 64_000_000
 # The default delta is never more, however few records there are.
 MOST_DEFAULT_DELTA = 1e-6

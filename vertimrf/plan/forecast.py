@@ -190,7 +190,7 @@ def _sketches(plan: Plan) -> tuple[list[float], float]:
         sketch = plan.sketch
         for party in range(len(plan.local)):
             groups = plan.schedule.of_party(party)
-            work[party] = SECONDS_PER_SIGN * records * sketch.repetitions * sum(sketch.adds(g) for g in groups)
+            work[party] = SECONDS_PER_SIGN * records * sketch.repetitions * len(groups)
             work[party] += SECONDS_PER_NUMBER * sum(sketch.rows(g) for g in groups) * sketch.numbers
         squares = sum(sketch.rows(g) for g in range(len(sketch.sizes))) ** 2 / 2
         estimating = squares * (SECONDS_PER_PRODUCT * sketch.numbers + SECONDS_PER_COUNTED_CELL)

@@ -29,7 +29,6 @@ from ..sketches.parameters import (
     SharedKeyPlan,
     SketchPlan,
     presence_windows,
-    touched,
 )
 from .defaults import INNER, MESSAGE_BYTES, OUTER, PAIRS_BYTES, TAU, default_delta, default_encoder
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
@@ -223,7 +222,7 @@ def _count_sketch_plan(
 ) -> CountSketchPlan:
     """Count sketches that spend about ``rho`` (zCDP), for persons with so many records at most."""
     # The chi-square of a repetition, (cosh(groups / variance) - 1) / buckets, is what all of them may spend, shared out.
-    d = touched(sizes, contrasts, weights)
+    d = sum(weights) or len(sizes)
     single = 2 * rho * buckets / repetitions
     if person > 1:
         # Of several records: (1 + what one bucket's ratio may vary by)^person = 1 + spend / person, see person_sketch.
@@ -342,8 +341,8 @@ def make_plan(
         claim_as_published: says that you know; without it the published encoder is refused.
         keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones. Of count sketches:
             numbers of a value, about.
-        message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``; default 16 MB, with
-            scheduled pairs 64 MB.
+        message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``; default 15 MB, with
+            scheduled pairs 64 MB. Local marginals come on top.
         rounds: 1; or 2: a small part of the keys first, over all pairs, and the rest where the server finds them worth most.
         shares: budget division; default :class:`Shares`.
         local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
@@ -543,7 +542,7 @@ def _count_sketches(
 ) -> CountSketches:
     """Numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
-    With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d numbers of a bucket, and a cell's
+    With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d groups, and a cell's
     variance is (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by
     far, at d^2 / (4 rho).
     """
@@ -551,11 +550,11 @@ def _count_sketches(
     rho /= person**2
     sizes = [group.size for group in groups]
     parities = [group.parity for group in groups]
-    d = _alike(groups, contrasts)
+    d = _alike(groups)
     rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
     owners = [schema.party_of(group.attributes[0]) for group in groups]
     most_rows = max(sum(k for k, owner in zip(rows, owners, strict=True) if owner == i) for i in range(len(schema.parties)))
-    held = records * touched(sizes, contrasts) / sum(rows)
+    held = records * len(groups) / sum(rows)
     most = max(4 * rho * (NOISE_OVER_RECORDS * records / d) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
@@ -637,7 +636,7 @@ def _count_groups(
         return groups, (), ()
     if max((group.size for group in groups), default=0) <= MOST_BESIDE_PARITIES and math.prod(schema.sizes) <= tau and not person:
         with_them = _groups_of(schema, held, parities=True)
-        if _alike(*with_them) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
+        if _alike(with_them[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
             groups, contrasts = with_them
     owners = [schema.party_of(group.attributes[0]) for group in groups]
     lone = tuple(g for g, group in enumerate(groups) if group.size == 2 and owners.count(owners[g]) == 1)
@@ -679,7 +678,6 @@ def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
     return list(dict.fromkeys((attributes[i], attributes[j]) for i, j in places))
 
 
-def _alike(groups: Sequence[Group], contrasts: Sequence[int]) -> float:
-    """Numbers that a record adds to, as many as if all had the weight of those that are no parities."""
-    weights = [PARITY_WEIGHT if group.parity else LEAST_WEIGHT for group in groups]
-    return touched([group.size for group in groups], contrasts, weights) / LEAST_WEIGHT
+def _alike(groups: Sequence[Group]) -> float:
+    """Groups that a record adds to, as many as if all had the weight of those that are no parities."""
+    return sum(PARITY_WEIGHT if group.parity else LEAST_WEIGHT for group in groups) / LEAST_WEIGHT

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..errors import PlanError
 from ..privacy.events import CountSketchEvent, Event, GaussianEvent, GRREvent, SketchEvent
 from ..privacy.ledger import Ledger, LedgerEntry
-from ..sketches.parameters import CountSketchPlan, SketchPlan, touched
+from ..sketches.parameters import CountSketchPlan, SketchPlan
 from .plan import Plan
 
 __all__ = ["ledger_of_releases", "price_in_words"]
@@ -24,7 +24,7 @@ def ledger_of_releases(
     Noisy marginals and counts, and rows by randomised response, simply compose. Sketches do not: a plan's hashes are the same
     in every release, so that under one key a record touches one sketch *per release* of each party of the scheduled pair, all
     with the same level: with one more release of one party 3 sketches a key, of both 4, and each of both three times 6. So it is
-    with count sketches: every release of a group is one group more, or as many as it has contrasts, as often as its weight.
+    with count sketches: every release of a group is one group more, as often as its weight.
 
     Args:
         plan: the plan.
@@ -56,7 +56,7 @@ def ledger_of_releases(
             assert isinstance(plan.sketch, CountSketchPlan)
             sketch = plan.sketch
             times = [sketch.weight(group) * messages[owner] for group, owner in enumerate(plan.schedule.parties)]
-            events = [_count_sketches(event, touched(sketch.sizes, sketch.contrasts, times))]
+            events = [_count_sketches(event, sum(times))]
         elif isinstance(event, GRREvent):
             owners = plan.schedule.parties
             repeated = [size for i, size in enumerate(event.sizes) for _ in range(messages[owners[i]])]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..sketches.parameters import CountSketchPlan, touched
+from ..sketches.parameters import CountSketchPlan
 
 __all__ = ["choose_weights", "expected_error"]
 
@@ -42,12 +42,11 @@ def choose_weights(
         parities: which groups are parities: with them there are weights in any case.
         records: expected.
     """
-    # Numbers beside one that a record adds to: all values, or one contrast after the other.
-    beside = [plan.rows(group) / plan.adds(group) for group in range(len(plan.sizes))]
-    weights = tuple(2 * round((LEAST_WEIGHT * (each / min(beside)) ** EXPONENT - 1) / 2) + 1 for each in beside)
+    rows = [plan.rows(group) for group in range(len(plan.sizes))]
+    weights = tuple(2 * round((LEAST_WEIGHT * (each / min(rows)) ** EXPONENT - 1) / 2) + 1 for each in rows)
     if any(parities):
         return tuple(PARITY_WEIGHT if parity else weight for parity, weight in zip(parities, weights, strict=True))
-    if len(set(weights)) == 1 or touched(plan.sizes, plan.contrasts, weights) > MOST_PRICED:
+    if len(set(weights)) == 1 or sum(weights) > MOST_PRICED:
         return ()
     across = np.not_equal.outer(parties, parties)
     with_them, without = (expected_error(plan, each, across, records) for each in (weights, ()))
@@ -64,12 +63,11 @@ def expected_error(plan: CountSketchPlan, weights: Sequence[int], across: npt.ND
         records: expected.
     """
     sizes = np.array(plan.sizes, np.float64)
-    rows = np.array([plan.rows(group) for group in range(len(plan.sizes))])
-    scale = touched(plan.sizes, plan.contrasts, weights) / touched(plan.sizes, plan.contrasts)
-    noise = plan.noise() * scale / np.array(weights or [1] * len(sizes))
-    # What a side puts into a cell's variance: its own number's, or a share of all contrasts'.
-    contrasted = rows < sizes
-    side = np.where(contrasted, rows / sizes**2 * (records + noise), records / sizes + noise)
+    weight = np.array(weights or [1] * len(sizes))
+    noise = plan.noise() * weight.mean() / weight
+    # What a side puts into a cell's variance: its own number's, or a share of its contrast's.
+    contrasted = np.isin(np.arange(len(sizes)), plan.contrasts)
+    side = np.where(contrasted, (records + noise) / sizes**2, records / sizes + noise)
     error = np.sqrt(np.outer(side, side) / plan.numbers)
     cells = np.outer(sizes, sizes)
     told = records * DEPENDENCE * np.outer(sizes - 1, sizes - 1) ** 0.25 / cells

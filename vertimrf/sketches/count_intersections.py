@@ -9,7 +9,7 @@ known: what all groups' sums tell of a value's numbers is taken out of them firs
 function of set sizes alone, is put back. All of this acts on the matrix of products. Last, correlations rather than covariances
 leave out the part of the error that known sizes explain.
 
-Groups that are published as contrasts (:func:`~.parameters.contrast_signs`) have no such sum: every record is in each of their
+Groups that are published as contrasts (:data:`~.parameters.CONTRAST_SIGNS`) have no such sum: every record is in each of their
 numbers, with one sign or the other. Cells follow from the covariances of contrasts and, as contrasts leave out how many records
 there are and how many of the other group's values, from known sizes.
 
@@ -37,7 +37,7 @@ from ..errors import MessageError
 from ..kernels.count_sketch import cross_products
 from ..progress import Progress, Silent
 from .count_sketch import STEPS, adding, code_steps, number_sigmas
-from .parameters import CountSketchPlan, contrast_signs
+from .parameters import CONTRAST_SIGNS, CountSketchPlan
 
 __all__ = ["Cells", "CountedGroup", "Held", "estimate_cells", "estimate_overlapping", "predicted_cell_errors"]
 
@@ -479,9 +479,10 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
 
 def _layout(sizes: Sequence[int], contrasted: Sequence[bool], windows: Sequence[tuple[int, ...]]) -> _Layout:
     """Of groups of so many values each."""
-    signs = [contrast_signs(n).astype(np.float64) if own else np.eye(n) for n, own in zip(sizes, contrasted, strict=True)]
+    of_two = np.array(CONTRAST_SIGNS, np.float64)[:, None]
+    signs = [of_two if own else np.eye(n) for n, own in zip(sizes, contrasted, strict=True)]
     rows = [own.shape[1] for own in signs]
-    parts = [1 / n if own else 1.0 for n, own in zip(sizes, contrasted, strict=True)]
+    parts = [0.5 if own else 1.0 for own in contrasted]
     return _Layout(
         own=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
         group=np.repeat(np.arange(len(sizes)), rows),
@@ -489,8 +490,8 @@ def _layout(sizes: Sequence[int], contrasted: Sequence[bool], windows: Sequence[
         signs=_blocks(signs),
         values=_blocks([part * own for part, own in zip(parts, signs, strict=True)]),
         constant=np.repeat([part * own for part, own in zip(parts, contrasted, strict=True)], sizes),
-        # Of a contrasted group all cells share the noise of all contrasts, as if each had its part of their mean.
-        spread=_blocks([np.abs(own) * part / (own.shape[1] if part < 1 else 1) for part, own in zip(parts, signs, strict=True)]),
+        # Both values of a contrasted group share its contrast's noise.
+        spread=_blocks([np.abs(own) * part for part, own in zip(parts, signs, strict=True)]),
     )
 
 

@@ -1,9 +1,9 @@
 """Count sketches: every value of every group under the same secret buckets and signs, with discrete Gaussian noise.
 
-A party's table has, for each value, repetitions x buckets sums of its records' signs; of some groups for each contrast, in which
-values take part with one sign or the other. What is published of a sum and its noise is a few bits: how many steps it lies from
-zero, a step being a fixed part of its standard deviation as the party's own released marginals tell it. The server knows as much,
-so that steps need not be sent.
+A party's table has, for each value, repetitions x buckets sums of its records' signs; of some groups of two values for their
+contrast, in which they take part with one sign or the other. What is published of a sum and its noise is a few bits: how many
+steps it lies from zero, a step being a fixed part of its standard deviation as the party's own released marginals tell it. The
+server knows as much, so that steps need not be sent.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def number_sigmas(plan: CountSketchPlan, sizes: Floats, weight: int = 1) -> Floa
 
 
 def adding(sizes: Floats, contrasted: bool) -> Floats:
-    """Records that add to each number of a group in a bucket: those of a value, or all to every contrast [shape=(rows,)]."""
-    return np.full(len(sizes) - 1, sizes.sum()) if contrasted else sizes
+    """Records that add to each number of a group in a bucket: those of a value, or all to a contrast [shape=(rows,)]."""
+    return sizes.sum(keepdims=True) if contrasted else sizes
 
 
 class CountSketchEncoder:
@@ -97,14 +97,12 @@ class CountSketchEncoder:
         self._sizes = tuple(plan.sizes[group] for group in groups)
         self._rows = tuple(plan.rows(group) for group in groups)
         self._first_row = np.cumsum([0, *self._rows])
-        # Of every sum over records: its group, the row of its value 0, the contrast that it is, 0 where each value has a row, and
-        # the windows in which it tells presence.
-        sums = [
-            (i, self._first_row[i] + max(contrast - 1, 0), contrast, sum(1 << k for k in plan.windows_of(group)))
-            for i, group in enumerate(groups)
-            for contrast in (range(1, plan.sizes[group]) if group in plan.contrasts else (0,))
+        # Of every group: its first row, whether that is its contrast, and the windows in which it tells presence.
+        layout = [
+            (first, group in plan.contrasts, sum(1 << k for k in plan.windows_of(group)))
+            for first, group in zip(self._first_row, groups, strict=False)
         ]
-        self._sums = np.array(sums, np.int64).reshape(-1, 4)
+        self._layout = np.array(layout, np.int64).reshape(-1, 3)
         self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
         self._records = 0
         self._spent = False
@@ -129,7 +127,7 @@ class CountSketchEncoder:
         if digests.size and self._state.size:
             log_buckets, window = self._plan.buckets.bit_length() - 1, self._plan.window_repetitions
             told = Silent() if progress is None else progress
-            add_records(*self._key, digests, codes, self._sums, log_buckets, window, 1, self._state, told.advance)
+            add_records(*self._key, digests, codes, self._layout, log_buckets, window, 1, self._state, told.advance)
 
     def merge(self, other: CountSketchEncoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.

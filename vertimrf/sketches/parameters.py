@@ -8,14 +8,10 @@ that encodes and the server that estimates need to tell them apart.
 from __future__ import annotations
 
 import math
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
 
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
@@ -25,26 +21,25 @@ from ..privacy.ledger import LedgerEntry
 from .claims import claimed_phantoms
 
 __all__ = [
+    "CONTRAST_SIGNS",
     "CountSketchPlan",
     "CrossPartyRelease",
     "ResponsePlan",
     "ScheduledPair",
     "SharedKeyPlan",
     "SketchPlan",
-    "contrast_signs",
     "packed_bytes",
     "presence_windows",
     "release_from_json",
     "release_to_json",
-    "touched",
 ]
 
 HIGHEST_CEILING = 40
 MOST_KEYS = 1 << 31
 MOST_VALUES = 1 << 16
 MOST_REPETITIONS = 1 << 24
-# Sizes of groups that may be published as contrasts.
-CONTRASTED = (2, 4)
+# Of a group's two values in its contrast.
+CONTRAST_SIGNS = (1, -1)
 # One in so many repetitions tells who is present, of groups that do; all windows together.
 PRESENCE_PART = 8
 MOST_WEIGHT = 99
@@ -229,15 +224,16 @@ class SketchPlan(CrossPartyRelease):
 @dataclass(frozen=True)
 class CountSketchPlan(CrossPartyRelease):
     """Public parameters of the count sketches: every value of every group has a table of repetitions x buckets numbers, all
-    under the same secret buckets and signs. Of some groups it is contrasts that have one (:func:`contrast_signs`).
+    under the same secret buckets and signs. Some groups of two values have one table instead, of their contrast: a record of the
+    first value adds its sign, and one of the other takes it away (:data:`CONTRAST_SIGNS`).
 
     Attributes:
         repetitions, buckets: of the hash; buckets are a power of two, so that all are equally likely.
         variance: parameter of the discrete Gaussian noise of every number.
         bits: of every number as published.
         sizes: number of values of every group, of all parties.
-        contrasts: groups of two or four values that are published as contrasts, in order.
-        presence: those of them, of two values, to whose one number every record adds alike in some repetitions
+        contrasts: groups of two values that are published as contrasts, in order.
+        presence: those of them to whose one number every record adds alike in some repetitions
             (:attr:`windows`), so that who is at their parties can be told.
         weights: of every group: by how much a record moves its numbers, whose noise has a variance so many times larger; () = 1.
             Beside the counts, noise is then the smaller the larger the weight. A weight w is priced as w groups that are the
@@ -274,12 +270,10 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError("A count sketch needs at least one group.")
         for group, size in enumerate(self.sizes):
             _check_size(f"Group {group}", size)
-        known = {g for g in self.contrasts if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] in CONTRASTED}
+        known = {g for g in self.contrasts if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] == 2}
         if list(self.contrasts) != sorted(known):
-            raise PlanError(
-                f"Contrasts are of groups of {' or '.join(map(str, CONTRASTED))} values, in order, not of {list(self.contrasts)}."
-            )
-        if list(self.presence) != sorted({g for g in self.contrasts if self.sizes[g] == 2 and g in self.presence}):
+            raise PlanError(f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}.")
+        if list(self.presence) != sorted(known.intersection(self.presence)):
             raise PlanError(f"Groups of two values that are contrasts tell presence, in order, not {list(self.presence)}.")
         if self.presence and not self.window_repetitions:
             raise PlanError(
@@ -319,19 +313,19 @@ class CountSketchPlan(CrossPartyRelease):
 
     @property
     def event(self) -> CountSketchEvent:
-        """The privacy event of all sketches: a record has a value in every group, or a part in every contrast of one, with a
-        sign that is its own or everybody's; each as often as its weight says.
+        """The privacy event of all sketches: a record adds to one number of every group, or takes from it, as often as the
+        group's weight says.
         """
-        priced = touched(self.sizes, self.contrasts, self.weights)
-        return CountSketchEvent(priced, self.variance, self.buckets, self.repetitions)
+        return CountSketchEvent(self.moved, self.variance, self.buckets, self.repetitions)
+
+    @property
+    def moved(self) -> int:
+        """Numbers of a bucket that a record moves by 1: one of every group, as often as its weight."""
+        return sum(self.weights) or len(self.sizes)
 
     def rows(self, group: int) -> int:
-        """Numbers of a bucket that are published of a group: one a value, or one a contrast."""
-        return self.sizes[group] - (group in self.contrasts)
-
-    def adds(self, group: int) -> int:
-        """Numbers of a bucket that a record adds to, of a group: its value's, or every contrast."""
-        return self.rows(group) if group in self.contrasts else 1
+        """Numbers of a bucket that are published of a group: one a value, or its contrast."""
+        return 1 if group in self.contrasts else self.sizes[group]
 
     def weight(self, group: int) -> int:
         """By how much a record moves a number of a group."""
@@ -535,20 +529,6 @@ class ResponsePlan(CrossPartyRelease):
         return f"every row by randomised response, epsilon {self.epsilon:.4f} an attribute."
 
 
-def contrast_signs(size: int) -> npt.NDArray[np.int64]:
-    """Signs of values in the contrasts of a group: Walsh's functions but for the constant one [shape=(size, size - 1), 1 or -1].
-
-    A record adds its sign, or takes it away, in all of them. They are orthogonal: what noise adds to records that are told apart
-    by two groups' contrasts is no more than a Gaussian mechanism would add to these contrasts, while values of their own would
-    also tell, over and over, how many records there are and how many of each value.
-
-    Args:
-        size: 2 or 4.
-    """
-    both = np.arange(size)[:, None] & np.arange(1, size)
-    return 1 - 2 * ((both ^ (both >> 1)) & 1)
-
-
 def presence_windows(groups: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Which of some groups tell presence together, in each of 1 + 2 log2(groups) windows.
 
@@ -561,12 +541,6 @@ def presence_windows(groups: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     for digit in range((len(groups) - 1).bit_length()):
         out += [tuple(group for place, group in enumerate(groups) if place >> digit & 1 == half) for half in (0, 1)]
     return tuple(out)
-
-
-def touched(sizes: Sequence[int], contrasts: Sequence[int], weights: Sequence[int] = ()) -> int:
-    """Numbers that a record adds to in a bucket, all groups together, each as often as its weight."""
-    numbers = [size - 1 if group in contrasts else 1 for group, size in enumerate(sizes)]
-    return sum(numbers) if not weights else sum(map(operator.mul, numbers, weights))
 
 
 def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:

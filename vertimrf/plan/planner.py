@@ -228,10 +228,12 @@ def _count_sketch_plan(
         # Of several records: (1 + what one bucket's ratio may vary by)^person = 1 + spend / person, see person_sketch.
         single = math.expm1(math.log1p(single / person) / person)
     variance = d / math.acosh(1 + single)
+    # Whole, so that no weight times it is rounded up beyond what can be drawn.
+    most = MOST_COUNT_VARIANCE // max(weights, default=1)
     return CountSketchPlan(
         repetitions=repetitions,
         buckets=buckets,
-        variance=min(max(variance, d * person, LEAST_COUNT_VARIANCE), MOST_COUNT_VARIANCE / max(weights, default=1)),
+        variance=min(max(variance, d * person, LEAST_COUNT_VARIANCE), most),
         bits=bits,
         sizes=sizes,
         contrasts=contrasts,

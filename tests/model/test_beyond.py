@@ -12,6 +12,7 @@ from builders import schema_of
 
 from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
+from vertimrf.model import beyond
 from vertimrf.model.beyond import RowDual, fit_beyond
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
@@ -92,6 +93,54 @@ def test_bins_and_three_attributes_are_met_as_well() -> None:
     by_rows = marginals_of_rows(closed, [(0, 1, 3)])[0]
     met = np.stack([by_rows[:, bins == b].sum(axis=1) for b in (0, 1)], axis=1)
     assert (np.abs(met - rough) < 5 * np.sqrt(SIGMA**2 + 4 * TOTAL / 2**17 * rough)).all()
+
+
+@pytest.mark.parametrize(
+    ("lookups", "of_few_cells", "rows_per_cell", "tables"),
+    # Tables have 16, 12, 20, 20, 15 and 12 cells, 48 of them outside.
+    [(6, 6, 1e9, 6), (2, 6, 1e9, 2), (0, 6, 1e9, 1), (2, 6, (1 << 17) / 48, 3), (2, 6, (1 << 17) / 47, 2), (2, 4, 1, 4)],
+)
+def test_more_tables_are_looked_up_where_their_cells_are_few(
+    monkeypatch: pytest.MonkeyPatch, lookups: int, of_few_cells: int, rows_per_cell: float, tables: int
+) -> None:
+    rows = 1 << 17
+    monkeypatch.setattr(beyond, "MOST_LOOKUPS", lookups * rows)
+    monkeypatch.setattr(beyond, "MOST_LOOKUPS_OF_FEW_CELLS", of_few_cells * rows)
+    monkeypatch.setattr(beyond, "ROWS_PER_CELL", rows_per_cell)
+    joint = truth()
+    measurements = measured(joint, [*CHAIN, *OUTSIDE], 13)
+    assert sorted(m.counts.size for m in measurements if m.attributes in OUTSIDE) == [12, 16, 20]
+    assert len(fit_beyond(of_chain(measurements), measurements)[0].beyond) == tables
+
+
+@pytest.mark.parametrize(("worth", "steps", "held"), [
+    # Each step that is taken back is followed by one five times shorter, three times where none has stood.
+    ([0.1, 0.1, 0.1, 0.9, 0.1], [1, 5, 25, 125, 125], True),
+    ([0.1, 0.1, 0.1, 0.1], [1, 5, 25, 125], False),
+    ([0.1, 0.9, 0.1], [1, 5, 5], True),
+    ([0.9, 0.1, 0.1], [1, 1, 5], True),
+])  # fmt: skip
+def test_steps_after_which_rows_are_worth_little_are_taken_back_and_shorter_ones_tried(
+    monkeypatch: pytest.MonkeyPatch, worth: list[float], steps: list[int], held: bool
+) -> None:
+    told, weights = iter(worth), []
+    step = RowDual.step
+
+    def noted(self: RowDual, weight: float, *rest: object) -> tuple[np.ndarray, np.ndarray]:
+        weights.append(weight)
+        return step(self, weight, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RowDual, "effective", property(lambda _: next(told)))
+    monkeypatch.setattr(RowDual, "step", noted)
+    # Nothing else ends the steps.
+    monkeypatch.setattr(beyond, "NOISE_ALONE", 0.0)
+    monkeypatch.setattr(beyond, "LEAST_IMPROVEMENT", -np.inf)
+    measurements = measured(truth(), [*CHAIN, *OUTSIDE], 14)
+    fitted = fit_beyond(of_chain(measurements), measurements)[0]
+    np.testing.assert_allclose(np.divide(weights, weights[0]), steps)
+    assert next(told, None) is None
+    # What is taken back leaves nothing but rounding.
+    assert (max(np.abs(f.logs).max() for f in fitted.beyond) > 1e-3) == held
 
 
 def test_where_nothing_lies_outside_or_stands_out_the_model_is_left_as_it_is() -> None:

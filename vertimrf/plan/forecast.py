@@ -46,12 +46,13 @@ SECONDS_PER_MODEL_CELL = 1.1e-6
 SECONDS_PER_CLIQUE = 3e-3
 SECONDS_PER_SAMPLED = 40e-9
 # Factors beyond the cliques: a row looked up in a table, twice, in every evaluation, about so many of them; tables for each pair
-# of attributes; and rows and lookups of an evaluation at least and at most. Rows that are halved: drawn for each, a lookup, and
-# how many at most. See ``vertimrf.model.beyond`` and ``vertimrf.model.sample``.
+# of attributes; rows at least and at most; and lookups of an evaluation at most, more of tables with few cells for the rows. Rows
+# that are halved: drawn for each, a lookup, and how many at most. See ``vertimrf.model.beyond`` and ``vertimrf.model.sample``.
 SECONDS_PER_BEYOND = 3.2e-9
 EVALUATIONS = 60
 TABLES_PER_PAIR = 1.15
 ROWS_BEYOND, LEAST_ROWS_BEYOND, MOST_ROWS_BEYOND, MOST_BEYOND = 3.0, 1 << 17, 1 << 18, 1e8
+MOST_OF_FEW_CELLS, ROWS_PER_CELL = 4e8, 12
 SECONDS_PER_HALVED = 5e-9
 DRAWN, BATCH, MOST_HALVED = 8, 1 << 17, 4e8
 # How much of the work runs on several cores; the rest waits for one.
@@ -150,7 +151,9 @@ def forecast(plan: Plan) -> WholeForecast | None:
     pairs = d * (d - 1) / 2
     if math.prod(map(float, varying)) > plan.tau:
         rows = min(max(ROWS_BEYOND * records, LEAST_ROWS_BEYOND), MOST_ROWS_BEYOND)
-        working += SECONDS_PER_BEYOND * EVALUATIONS * min(rows * pairs * TABLES_PER_PAIR, MOST_BEYOND)
+        cells_of_pair = (sum(varying) ** 2 - sum(size * size for size in varying)) / 2 / max(pairs, 1)
+        most_lookups = max(min(rows * rows / ROWS_PER_CELL / max(cells_of_pair, 1), MOST_OF_FEW_CELLS), MOST_BEYOND)
+        working += SECONDS_PER_BEYOND * EVALUATIONS * min(rows * pairs * TABLES_PER_PAIR, most_lookups)
     looked_up = DRAWN * records * (pairs + math.comb(d, 3))
     working += SECONDS_PER_SAMPLED * DRAWN / 2 * records * d + SECONDS_PER_HALVED * min(looked_up, MOST_HALVED)
     memory = PROCESS_BYTES + sum(held) + max(COPIES * max(packed, default=0.0), 8 * cells) + 4 * records * d

@@ -36,8 +36,8 @@ Integers = npt.NDArray[np.int64]
 ROWS, LEAST_ROWS, MOST_ROWS = 3.0, 1 << 17, 1 << 18
 # Most cells of a factor beyond the tree, and most lookups, rows by tables, in one evaluation: of any tables, and of those that
 # have one cell for so many rows, all together. Tables of few values are many before they follow noise (81 attributes of PISA cut
-# to two values at epsilon 3.2: 0.0110 with 499 tables, 0.0071 with 1,999; cut to three at 0.8: 0.0284 and 0.0228; as they are, in
-# 14,000 cells already, 0.0430 and, with 999, 0.0442).
+# to two values at epsilon 3.2: 0.0110 with 499 tables, 0.0071 with 1,999; cut to three at 0.8: 0.0284 and, with 1,424, 0.0238; as
+# they are, in 14,000 cells already, 0.0430 and, with 999, 0.0442).
 MOST_CELLS = 1 << 20
 MOST_LOOKUPS, MOST_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
 # A measured marginal stands out where its mean squared residual, in units of sigma, is by so many of its standard deviations

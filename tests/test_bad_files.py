@@ -328,7 +328,7 @@ def test_a_model_of_a_number_beyond_all_decimals_is_refused(model, tmp_path, fie
 
 def test_a_model_without_any_probability_says_so(model, tmp_path):
     nothing = changed_model(model, tmp_path / "bad.model", lambda header, arrays: arrays.update(logs0=np.full((2, 3), -np.inf)))
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="leave no probability to anything"):
         Model.load(nothing).sample(10)
 
 

@@ -17,7 +17,7 @@ from .junction_tree import JunctionTree, checked_tree
 from .measurement import BinMap, bin_table
 from .pair_marginals import Merged, merge_maps, pair_marginals, summed
 from .propagation import Propagation
-from .proximal_step import Dual, LogFactors
+from .proximal_step import NO_PROBABILITY, Dual, LogFactors
 from .value_classes import ValueClasses
 
 __all__ = ["Factor", "MarkovRandomField", "Summary"]
@@ -215,7 +215,7 @@ class MarkovRandomField:
         beliefs = tuple(engine.belief(c) for c in range(len(self.tree.cliques)))
         # NaN where all mass was ruled out, and where logs leave the range of double precision.
         if not all(0 < belief.sum() < math.inf for belief in beliefs):
-            raise ModelError("The model's factors leave no probability to anything; make it again.")
+            raise ModelError(NO_PROBABILITY)
         return beliefs
 
     def summarize(self) -> Summary:

@@ -29,6 +29,7 @@ __all__ = ["Dual", "LogFactors", "StepDual"]
 Array = npt.NDArray[np.float64]
 Attributes = tuple[int, ...]
 
+NO_PROBABILITY = "The model's factors leave no probability to anything; make it again."
 OUT_OF_RANGE = "The model has left the range of double precision; give a larger proximal weight or fewer steps."
 # Steps that the quasi-Newton method remembers.
 MEMORY = 12
@@ -102,10 +103,16 @@ class LogFactors:
         return out
 
     def centre_alone(self) -> None:
-        """Stand in for marginals that are not known: each factor as if there were no other."""
+        """Stand in for marginals that are not known: each factor as if there were no other.
+
+        Raises:
+            ModelError: a factor leaves no probability to anything.
+        """
         for f in range(len(self.engine.factors)):
             logs = self._table(self.logs, f)
-            weights = np.exp(logs - logs.max())
+            if not math.isfinite(highest := logs.max()):
+                raise ModelError(NO_PROBABILITY)
+            weights = np.exp(logs - highest)
             self._table(self.marginals, f)[...] = weights / weights.sum()
 
     def rebalance(self) -> None:
@@ -303,7 +310,7 @@ class Dual(StepDual):
         """Calibrate at the factors themselves; returns the expected counts of the measured cells.
 
         Raises:
-            ModelError: the model is beyond double precision.
+            ModelError: the model is beyond double precision, or leaves no probability to anything.
         """
         nothing = np.zeros_like(self.measured)
         log_total, counts = self.calibrate(nothing)

@@ -742,8 +742,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "weights may move the pairs that the model has",
         "model/beyond.py",
-        "used = [*told, *held]",
-        "used = [*told]",
+        "_affordable([*told, *held], rows)",
+        "_affordable(told, rows)",
         ("model/test_beyond.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",),
     ),
 )

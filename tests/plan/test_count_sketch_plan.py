@@ -83,6 +83,7 @@ def test_attributes_of_two_values_are_contrasts():
     assert groups_of((3, 4, 5), (4, 4, 16), tau=10) == (alone, ())
     plan = plan_of((2, 3, 2), (2, 2, 41), tau=10)
     assert plan.sketch.presence == ()
+    assert replace(plan.sketch, weights=()).event.groups == 6
     assert [plan.sketch.rows(group) for group in range(6)] == [1, 3, 1, 1, 1, 41]
 
 
@@ -93,6 +94,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
     assert plan.sketch.presence == (0, 3)
     assert plan.sketch.windows == ((0, 3), (0,), (3,))
     assert plan.sketch.window_repetitions == plan.sketch.repetitions // (3 * PRESENCE_PART) > 0
+    assert replace(plan.sketch, weights=()).event.groups == 7
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert back.sketch == plan.sketch
     assert back.digest() == plan.digest()
@@ -110,7 +112,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
 @pytest.mark.parametrize(
     ("presence", "said"),
     [([1], "contrasts tell"), ([3, 0], "contrasts tell"), ([0, 0], "contrasts tell"), ([9], "contrasts tell"),
-     (["0"], "contrasts tell"), ([0, 2], "no other group")],
+     (["0"], "contrasts tell"), ([[0]], "contrasts tell"), ([0, 2], "no other group")],
 )  # fmt: skip
 def test_presence_that_no_group_can_tell_is_refused(presence, said):
     schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))

@@ -259,8 +259,9 @@ def test_the_population_is_in_the_plan():
     assert Plan.from_json(wider.to_json()) == wider
     assert wider.to_json()["population"] == "outer"
     assert replace(plan, population="outer").digest() != plan.digest()
-    # Sketches are of values, where those for the inner population are of contrasts.
+    # Sketches are of values, where those for the inner population are of contrasts; a record adds to as many numbers.
     assert (plan.sketch.contrasts, wider.sketch.contrasts) == ((2, 5), ())
+    assert {replace(sketch, weights=()).event.groups for sketch in (wider.sketch, plan.sketch)} == {6}
     assert [entry.released for entry in wider.entries()[:-1]] == [entry.released for entry in plan.entries()[:-1]]
     assert "everybody that any party holds" in wider.summary()
     with pytest.raises(PlanError, match="inner or outer, not 'both'"):

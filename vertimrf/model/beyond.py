@@ -190,7 +190,7 @@ def _descend(
     """Take steps until what stands out, which comes first of what is measured, is met to the size of its noise."""
     weight = proximal_weight / dual.typical
     theta = np.zeros_like(dual.measured)
-    misfit, shorter, stands = math.inf, 0, False
+    misfit, shorter = math.inf, 0
     tolerance = TOLERANCE * math.sqrt(float(dual.held.mean()))
     cells = sum(m.counts.size for m in told)
     held = dual.held[:cells]
@@ -200,13 +200,12 @@ def _descend(
         theta, expected = dual.step(weight, theta, tolerance, iterations, report)
         if dual.effective < LEAST_EFFECTIVE:
             dual.undo(theta)
-            if shorter >= (1 if stands else TIMES_SHORTER):
+            if shorter >= (TIMES_SHORTER if math.isinf(misfit) else 1):
                 return
             shorter += 1
             weight *= SHORTER
             theta = np.zeros_like(theta)
             continue
-        stands = True
         squares = np.square((dual.contrasted(expected) - dual.measured) / dual.sigma)[:cells][held]
         before, misfit = misfit, float(squares.sum() / noise.sum())
         if misfit < NOISE_ALONE or before - misfit < LEAST_IMPROVEMENT:

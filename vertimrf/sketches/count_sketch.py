@@ -100,7 +100,7 @@ class CountSketchEncoder:
         # Of every group: its first row, whether that is its contrast, and the windows in which it tells presence.
         layout = [
             (first, group in plan.contrasts, sum(1 << k for k in plan.windows_of(group)))
-            for first, group in zip(self._first_row, groups, strict=False)
+            for first, group in zip(self._first_row[:-1], groups, strict=True)
         ]
         self._layout = np.array(layout, np.int64).reshape(-1, 3)
         self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)

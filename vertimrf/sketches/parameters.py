@@ -273,7 +273,7 @@ class CountSketchPlan(CrossPartyRelease):
         known = {g for g in self.contrasts if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] == 2}
         if list(self.contrasts) != sorted(known):
             raise PlanError(f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}.")
-        if list(self.presence) != sorted(known.intersection(self.presence)):
+        if list(self.presence) != sorted(g for g in known if g in self.presence):
             raise PlanError(f"Groups of two values that are contrasts tell presence, in order, not {list(self.presence)}.")
         if self.presence and not self.window_repetitions:
             raise PlanError(
@@ -316,12 +316,8 @@ class CountSketchPlan(CrossPartyRelease):
         """The privacy event of all sketches: a record adds to one number of every group, or takes from it, as often as the
         group's weight says.
         """
-        return CountSketchEvent(self.moved, self.variance, self.buckets, self.repetitions)
-
-    @property
-    def moved(self) -> int:
-        """Numbers of a bucket that a record moves by 1: one of every group, as often as its weight."""
-        return sum(self.weights) or len(self.sizes)
+        moved = sum(self.weights) or len(self.sizes)
+        return CountSketchEvent(moved, self.variance, self.buckets, self.repetitions)
 
     def rows(self, group: int) -> int:
         """Numbers of a bucket that are published of a group: one a value, or its contrast."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .errors import PlanError
 from .kernels.contingency import contingency
-from .kernels.jit import in_slices
+from .kernels.jit import for_each
 
 __all__ = ["FEW_CELLS", "distance", "occupied_counts", "random_marginals", "tvd", "usual_ways"]
 
@@ -136,10 +136,10 @@ def tvd(
     for way in ways:
         subsets = random_marginals(len(sizes), way, marginals, seed, parties)
 
-        def distances(begin: int, end: int, subsets: Sequence[tuple[int, ...]] = subsets) -> list[float]:
-            return [distance(real, synthetic, sizes, subset) for subset in subsets[begin:end]]
+        def of_marginal(number: int, subsets: Sequence[tuple[int, ...]] = subsets) -> float:
+            return distance(real, synthetic, sizes, subsets[number])
 
-        out[way] = math.fsum(itertools.chain.from_iterable(in_slices(len(subsets), 1, distances))) / len(subsets)
+        out[way] = math.fsum(for_each(len(subsets), of_marginal)) / len(subsets)
     return out
 
 

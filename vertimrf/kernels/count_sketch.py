@@ -24,7 +24,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from .jit import in_slices, kernel
+from .jit import for_each, in_slices, kernel
 from .prf import fill_words, tail
 
 __all__ = [
@@ -321,10 +321,10 @@ def cross_products(
         last = min(first + step, columns)
         cuts = [first + (last - first) * w // workers for w in range(workers + 1)]
 
-        def add(w: int, _: int, cuts: list[int] = cuts) -> None:
-            add_products(compact, 1 - (1 << bits), cuts[w], cuts[w + 1], totals[w])
+        def add(worker: int, cuts: list[int] = cuts) -> None:
+            add_products(compact, 1 - (1 << bits), cuts[worker], cuts[worker + 1], totals[worker])
 
-        in_slices(workers, 1, add)
+        for_each(workers, add)
         advance(last, columns)
     lower = np.tril(totals.sum(axis=0)[:, :values])
     out: npt.NDArray[np.float64] = (lower + np.tril(lower, -1).T) / columns

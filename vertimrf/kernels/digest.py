@@ -202,7 +202,7 @@ def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
         raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
     out = np.empty(len(offsets) - 1, np.uint64)
     begins, text = np.require(offsets, np.int64, ["C", "W"]), np.require(data, np.uint8, ["C", "W"])
-    if any(in_slices(out.size, SHARE, lambda first, last: _strings(begins, text, first, last, out))):
+    if any(in_slices(out.size, SHARE, lambda begin, end: _strings(begins, text, begin, end, out))):
         raise ValueError(f"offsets must not decrease, and must stay within the data's {len(data)} bytes.")
     return out
 
@@ -219,7 +219,7 @@ def digest_integers(values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     signed = values.dtype.kind == "i"
     wide = np.require(values.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64), None, ["C", "W"])
     out = np.empty(wide.size, np.uint64)
-    in_slices(out.size, SHARE, lambda first, last: _integers(wide, signed, first, last, out))
+    in_slices(out.size, SHARE, lambda begin, end: _integers(wide, signed, begin, end, out))
     return out
 
 
@@ -243,7 +243,7 @@ def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
     )
     if unit is np.uint8:
         flat = rows.reshape(-1)
-        in_slices(len(rows), SHARE, lambda first, last: _fixed_bytes(flat, rows.shape[1], first, last, out))
+        in_slices(len(rows), SHARE, lambda begin, end: _fixed_bytes(flat, rows.shape[1], begin, end, out))
     else:
-        in_slices(len(rows), SHARE, lambda first, last: _fixed_points(rows, first, last, out))
+        in_slices(len(rows), SHARE, lambda begin, end: _fixed_points(rows, begin, end, out))
     return out

@@ -24,7 +24,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import numpy.typing as npt
 
-from .jit import in_slices, kernel
+from .jit import for_each, in_slices, kernel
 from .prf import fill_words, tail
 
 __all__ = ["count_values", "encode_rows", "encode_shared", "group_by_value", "hazards"]
@@ -273,11 +273,11 @@ def encode_rows(
         minima: a lower bound of each row's levels [shape=(t,), uint8], updated.
     """
 
-    def encode(first: int, last: int) -> None:
-        begin, end = shares[first], shares[last]
-        _encode_tasks(k0, k1, digests, tasks[begin:end], start, per_length, state, minima[begin:end])
+    def encode(worker: int) -> None:
+        some = slice(shares[worker], shares[worker + 1])
+        _encode_tasks(k0, k1, digests, tasks[some], start, per_length, state, minima[some])
 
-    in_slices(len(shares) - 1, 1, encode)
+    for_each(len(shares) - 1, encode)
 
 
 @kernel
@@ -333,11 +333,11 @@ def encode_shared(
     workers = len(tables)
     cuts = [digests.size * w // workers for w in range(workers + 1)]
 
-    def encode(w: int, _: int) -> None:
-        some = (cuts[w], cuts[w + 1])
-        _encode_slice(k0, k1, digests, codes, *some, first_row, stops, block, start, per_length, tables[w])
+    def encode(worker: int) -> None:
+        some = (cuts[worker], cuts[worker + 1])
+        _encode_slice(k0, k1, digests, codes, *some, first_row, stops, block, start, per_length, tables[worker])
 
-    in_slices(workers, 1, encode)
+    for_each(workers, encode)
 
 
 @kernel

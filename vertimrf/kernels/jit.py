@@ -29,7 +29,7 @@ import numba
 
 from .read_only import ReadOnlyCache, read_only_folder
 
-__all__ = ["in_slices", "kernel", "parallel_kernel", "threads"]
+__all__ = ["for_each", "in_slices", "kernel", "parallel_kernel", "threads"]
 
 T = TypeVar("T")
 
@@ -59,21 +59,42 @@ def parallel_kernel(function: Callable[..., Any] | None = None, **options: Any) 
     return kernel(function, parallel=True, **options)
 
 
-def in_slices(count: int, least: int, work: Callable[[int, int], T]) -> list[T]:
-    """Share out 0 .. ``count`` to as many threads as kernels may use: ``work(begin, end)`` for every slice, results in order.
+def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:
+    """Cut the range 0 to ``count`` into slices, and run ``work(begin=..., end=...)`` for each, on as many threads as kernels may use.
+
+    The bounds are passed by name, so that no callee can leave one of them out. Work that is not a range of like things, such as one
+    task per table, goes to :func:`for_each`.
 
     Args:
-        count: how many things there are.
-        least: how many are worth a slice.
-        work: runs a serial kernel, which lets go of the GIL; slices may run at once, so no two may write one place.
+        count: length of the range.
+        least: how many things are worth a slice.
+        work: runs a serial kernel, which releases the GIL, on everything from ``begin`` up to ``end``. Slices may run at the same
+            time, so no two may write to one place.
+
+    Returns:
+        The results, in the order of the slices.
     """
     several = numba.get_num_threads()
     pieces = min(SLICES * several, count // max(least, 1)) if several > 1 else 1
-    if pieces <= 1:
-        return [work(0, count)]
-    cuts = [count * i // pieces for i in range(pieces + 1)]
-    with ThreadPoolExecutor(min(several, pieces)) as pool:
-        return list(pool.map(work, cuts[:-1], cuts[1:]))
+    cuts = [count * i // max(pieces, 1) for i in range(max(pieces, 1) + 1)]
+    return for_each(len(cuts) - 1, lambda piece: work(begin=cuts[piece], end=cuts[piece + 1]))
+
+
+def for_each(count: int, work: Callable[[int], T]) -> list[T]:
+    """Run ``work(index)`` for every index below ``count``, on as many threads as kernels may use.
+
+    Args:
+        count: number of tasks.
+        work: one task; tasks may run at the same time, so no two may write to one place.
+
+    Returns:
+        The results, by index.
+    """
+    several = min(numba.get_num_threads(), count)
+    if several <= 1:
+        return [work(index) for index in range(count)]
+    with ThreadPoolExecutor(several) as pool:
+        return list(pool.map(work, range(count)))
 
 
 # The threading layer that the parent of a forked process was running, if it was.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import ModelError
 from ..kernels import rows as kernels
 from ..kernels import sample as draw
-from ..kernels.jit import in_slices
+from ..kernels.jit import for_each, in_slices
 from .markov_random_field import MarkovRandomField
 from .measurement import BinMap
 from .propagation import axis_map
@@ -92,18 +92,18 @@ def sample(
     # Computed once, before threads ask for it.
     _ = model.beliefs
 
-    def draw_batches(first: int, last: int) -> None:
-        for begin, end, seed in zip(ends[first:last], ends[first + 1 : last + 1], seeds[first:last], strict=True):
-            own = np.random.default_rng(seed)
-            pool = _pool(model, (end - begin) << halvings, own)
-            halved = _halved(pool, model.sizes, evened, halvings, own, alone=batches == 1)
-            codes[:, begin:end] = halved[:, own.permutation(end - begin)]
-            with lock:
-                done[0] += end - begin
-                if progress is not None:
-                    progress(done[0], rows)
+    def draw_batch(batch: int) -> None:
+        begin, end = ends[batch], ends[batch + 1]
+        own = np.random.default_rng(seeds[batch])
+        pool = _pool(model, (end - begin) << halvings, own)
+        halved = _halved(pool, model.sizes, evened, halvings, own, alone=batches == 1)
+        codes[:, begin:end] = halved[:, own.permutation(end - begin)]
+        with lock:
+            done[0] += end - begin
+            if progress is not None:
+                progress(done[0], rows)
 
-    in_slices(batches, 1, draw_batches)
+    for_each(batches, draw_batch)
     return codes
 
 

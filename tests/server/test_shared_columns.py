@@ -16,13 +16,14 @@ from vertimrf.cli import main
 from vertimrf.distances import distance
 from vertimrf.errors import PlanError
 from vertimrf.evaluate import evaluate
+from vertimrf.files.bits import packed_size
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
+from vertimrf.plan.planner import Shares, make_plan
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent
@@ -98,6 +99,20 @@ def test_what_a_plan_with_shared_columns_asks(encoder: str) -> None:
     assert again == [3, 4]
     with pytest.raises(PlanError, match="do not fit the attributes that several parties hold"):
         Plan.from_json(plan.to_json() | {"agreement": plan.to_json()["agreement"][:1]})
+
+
+@pytest.mark.parametrize(("epsilon", "message_bytes"), [(2.0, 2_000_000), (8.0, 30_000), (20.0, 100_000)])
+def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(epsilon: float, message_bytes: int) -> None:
+    plan = plan_of(encoder="count-sketch", epsilon=epsilon, message_bytes=message_bytes)
+    for party in range(3):
+        shapes = [(plan.sketch.bits, shape) for shape in plan.sketch.shapes(plan.schedule.of_party(party), party)]
+        shapes += [(sketch.bits, shape) for sketch in plan.agreement_of(party).values() for shape in sketch.shapes((0,), party)]
+        taken = sum(packed_size(rows * counters, bits) for bits, (rows, counters) in shapes)
+        assert taken <= message_bytes
+        # The party with the most values takes nearly all of it.
+        assert party or taken > 0.99 * message_bytes
+    spent = [(isinstance(entry.event, CountSketchEvent), entry.event.rho) for entry in plan.entries()]
+    assert sum(rho for sketched, rho in spent if sketched) == pytest.approx(Shares().sketches * sum(rho for _, rho in spent))
 
 
 def test_what_all_hold_is_sketched_where_nobody_measures_pairs() -> None:

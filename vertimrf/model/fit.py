@@ -159,8 +159,7 @@ def fit(
             min_improvement = LEAST_ON_TOP
         if min_improvement is None:
             weight /= _followed(measurements, expected)
-            own = [min(math.prod(1 - 1 / count for count in m.counts.shape), m.freedom) for m in measurements]
-            freedom = np.sqrt(_per_cell(measurements, own))
+            freedom = np.sqrt(_free_parts(measurements))
         misfit = math.inf
         unfollowed = np.ones_like(theta)
         for step in range(steps):
@@ -199,6 +198,14 @@ def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> Va
 def _per_cell(measurements: Sequence[Measurement], values: Sequence[float]) -> Array:
     """A value of every measurement, flat over their cells [float64]."""
     return np.repeat(np.array(values, np.float64), [m.counts.size for m in measurements])
+
+
+def _free_parts(measurements: Sequence[Measurement]) -> Array:
+    """The part of each marginal's cells that its own margins leave free, flat over their cells [float64].
+
+    A table of u by v cells has (u - 1) (v - 1) free ones. Other marginals measure the margins as well.
+    """
+    return _per_cell(measurements, [math.prod(1 - 1 / count for count in m.counts.shape) for m in measurements])
 
 
 def _followed(measurements: Sequence[Measurement], expected: Array) -> Array:

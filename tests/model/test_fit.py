@@ -379,7 +379,8 @@ def test_warm_start_takes_over_what_is_measured_again() -> None:
 
 def test_a_warm_start_goes_on_as_long_as_steps_gain_something() -> None:
     rng = np.random.default_rng(6)
-    measurements = [measurement((0, 1), 50 + 40 * rng.random((4, 5)), 5.0), measurement((1, 2), 70 + 40 * rng.random((5, 3)), 5.0)]
+    tables = {(0, 1): 50 + 40 * rng.random((4, 5)), (1, 2): 70 + 40 * rng.random((5, 3))}
+    measurements = [measurement(pair, table, 5.0) for pair, table in tables.items()]
     first = fit((4, 5, 3), measurements[:1], 1500.0)
     again = fit((4, 5, 3), measurements, 1500.0, warm=first)
     stated = fit((4, 5, 3), measurements, 1500.0, warm=first, min_improvement=LEAST_ON_TOP)

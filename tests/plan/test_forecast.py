@@ -49,8 +49,12 @@ def test_more_to_do_takes_longer(more):
         assert other.memory > one.memory
 
 
-def test_encoders_for_comparison_have_none():
-    assert forecast(planned(1000, None, encoder="grr")) is None
+@pytest.mark.parametrize("encoder", ["grr", "published"])
+def test_encoders_for_comparison_have_none(encoder):
+    schema = Schema.of({party: [Attribute.integer(party, 3)] for party in "ab"})
+    plan = make_plan(schema, epsilon=1.0, expected_records=1000, encoder=encoder, claim_as_published=encoder == "published")
+    assert plan.encoder == encoder
+    assert forecast(plan) is None
 
 
 SIZES = {

@@ -78,7 +78,11 @@ def test_a_command_that_waits_ends_at_once_and_lets_its_folder_go(accepted):
     party = accepted.parties["insurer"].folder
     command = [sys.executable, "-m", "vertimrf", "run", "party", str(party), "--exchange", str(place), "--wait"]
     for end in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+        # Whoever started these tests may ignore SIGINT, and a child would inherit that; a shell's foreground job does not.
+        waiting = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
         assert waiting.stdout.readline().startswith("insurer, in")
         time.sleep(0.1)
         waiting.send_signal(end)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
+from ..tables.ids import IdKeys
 from ..tables.table import Table, read_persons
 
 __all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
@@ -93,6 +94,6 @@ def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table
     Raises:
         TableError: as :func:`read_persons`.
     """
-    persons = read_persons(table, person, where)
+    persons = read_persons(table, person, where, IdKeys.drawn())
     rows = np.arange(len(persons), dtype=np.uint64)
     return table.filter(pa.array(kept_records(rows, persons, most, secrets.token_bytes(16))))

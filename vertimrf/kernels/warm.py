@@ -141,7 +141,7 @@ JOBS = (
         "tables",
         {PARTY},
         (
-            (digest._strings, (*KEY, I1, B1, *RANGE, U1)),
+            (digest._strings, (*KEY, I1, B1, int64, *RANGE, U1)),
             (digest._integers, (*KEY, U1, boolean, *RANGE, U1)),
             (contingency._count_records, (H2, I1, I1, int64, *RANGE)),
             (multiset._record_sum, (*KEY, U1, H2, *RANGE, U1)),

@@ -20,8 +20,8 @@ from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
-from .tables.impossible import breaking
 from .tables.ids import IdKeys
+from .tables.impossible import breaking
 from .tables.table import check_columns, encode_columns, encode_table, some
 from .utility.figures import utility
 

@@ -2,14 +2,13 @@
 
 Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in one party's file meets "42" in another's.
 
-SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. Without the key, the digests of distinct ids
-are indistinguishable from independent uniform words: its authors claim that a value is predicted with probability 2^-64 at
-most, and the best published differential trail for two equal states has probability 2^-236 (Dobraunig, Mendel and Schläffer,
-2014, "Differential cryptanalysis of SipHash"). So whoever chooses ids without the key hits the digest of another id with
-probability 2^-64 a try. Until a try succeeds, its failures say nothing that helps the next one: q tries succeed with
-probability q / 2^64 at most.
-Whoever has the key is not held off: he finds an id with a given digest in 2^64 tries at most. Without anybody's doing, two of n
-ids have one digest with probability n^2 / 2^65 at most: 3e-6 for ten million ids.
+SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anybody without the key, the digests of
+distinct ids are independent uniform words, as far as is known: its authors claim 64 bits of security for its output, and the
+differential characteristic that its cryptanalysis found has probability 2^-236 (Dobraunig, Mendel and Schläffer, 2014). So
+whoever chooses ids without the key hits the digest of another id with probability 2^-64 a try. Failed tries say nothing that helps the
+next one: q tries succeed with probability q / 2^64 at most. Whoever has the key is not held off: he finds an id with a given
+digest in 2^64 tries at most. By chance alone, two of n ids have one digest with probability n^2 / 2^65 at most: 3e-6 for ten
+million ids.
 
 The ids of a block are hashed side by side. The state of all of them lies in arrays, and the loops over these compile to SIMD.
 """

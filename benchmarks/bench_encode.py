@@ -108,7 +108,7 @@ def datasketches_hll(n: int, u: int) -> Action:
 
 
 def string_ids(n: int, width: int = 15) -> tuple[Action, Action]:
-    """Digests of n string ids of so many bytes: keyed, in bulk from an Arrow buffer; and unkeyed, in a Python loop over xxhash."""
+    """Digests of n string ids of so many bytes: keyed, in bulk from an Arrow buffer; unkeyed, in a Python loop over xxhash."""
     ids = [f"{i:0{width}d}" for i in range(n)]
     data = np.frombuffer("".join(ids).encode(), np.uint8)
     offsets = np.arange(0, width * n + 1, width, dtype=np.int64)

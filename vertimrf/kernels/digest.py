@@ -5,10 +5,10 @@ Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in on
 SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anybody without the key, the digests of
 distinct ids are independent uniform words, as far as is known: its authors claim 64 bits of security for its output, and the
 differential characteristic that its cryptanalysis found has probability 2^-236 (Dobraunig, Mendel and Schläffer, 2014). So
-whoever chooses ids without the key hits the digest of another id with probability 2^-64 a try. Failed tries say nothing that helps the
-next one: q tries succeed with probability q / 2^64 at most. Whoever has the key is not held off: he finds an id with a given
-digest in 2^64 tries at most. By chance alone, two of n ids have one digest with probability n^2 / 2^65 at most: 3e-6 for ten
-million ids.
+whoever chooses ids without the key hits the digest of another id with probability 2^-64 a try. Failed tries say nothing that
+helps the next one: q tries succeed with probability q / 2^64 at most. Whoever has the key is not held off: he finds an id with
+a given digest in 2^64 tries at most. By chance alone, two of n ids have one digest with probability n^2 / 2^65 at most: 3e-6
+for ten million ids.
 
 The ids of a block are hashed side by side. The state of all of them lies in arrays, and the loops over these compile to SIMD.
 """
@@ -242,8 +242,10 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
 
 
 def eight_or_more(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The bytes as kernels take them, with zeros behind them where they are fewer than a word has."""
-    return np.require(data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8, ["C", "W"])
+    """The bytes as kernels take them: read-only, as Arrow's are, with zeros behind them where they are fewer than a word."""
+    out = np.ascontiguousarray(data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8).view()
+    out.flags.writeable = False
+    return out
 
 
 def digest_strings(

@@ -241,7 +241,7 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     return k0, k1
 
 
-def eight_or_more(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
     """The bytes as kernels take them: read-only, as Arrow's are, with zeros behind them where they are fewer than a word."""
     out = np.ascontiguousarray(data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8).view()
     out.flags.writeable = False

@@ -28,6 +28,7 @@ from .progress import Logged, Progress
 from .server.found import Found, released_by
 from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.ids import IdKeys
 from .tables.infer import drafted
 from .tables.table import encode_table
 from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
@@ -142,7 +143,7 @@ class Synthesizer:
                 spend = domain_budget(epsilon, delta, params["expected_records"], params["domain_share"])
                 schema = with_found_domains(schema, [read], [name], spend, person, several)
             schema = pooled(schema)
-            records = encode_table(read, params["id"], schema.attributes, name, person=person)
+            records = encode_table(read, params["id"], schema.attributes, name, person=person, keys=IdKeys.drawn())
         options.progress.step("planning")
         with clock("planning"):
             planning: Planning = {

@@ -31,6 +31,7 @@ from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.ids import IdKeys
 from .tables.infer import drafted
 from .tables.table import Table, check_common_records, encode_table
 
@@ -127,8 +128,9 @@ def open_tables(
         schema = with_found_domains(schema, tables, names, domains, person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
+    keys = IdKeys.drawn()
     if len(sources) == 1:
-        whole = encode_table(tables[0], id, schema.attributes, names[0], person=person)
+        whole = encode_table(tables[0], id, schema.attributes, names[0], person=person, keys=keys)
         held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
             Table(schema.part(name), whole.digests, np.ascontiguousarray(whole.codes[rows]), whole.persons)
@@ -141,7 +143,7 @@ def open_tables(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, schema.part(party), name, person=person)
+        encode_table(table, id, schema.part(party), name, person=person, keys=keys)
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
     check_common_records(parts, names)

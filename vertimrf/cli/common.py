@@ -16,15 +16,13 @@ __all__ = ["compile_kernels", "load_open_schema", "load_own", "load_schema", "pr
 
 
 def read_records(
-    csv: Any, table: str, id_column: str, plan: Any, party: str, id_format: str, ignore_extra: bool, person: str | None
+    who: Any, plan: Any, csv: Any, table: str, id_column: str, id_format: str, ignore_extra: bool, person: str | None
 ) -> Any:
     """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
-    from ..tables.table import encode_table
-
     formats = parse_formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
-    records = encode_table(table, id_column, plan.schema.part(party), table, formats, ignore_extra, person, csv)
+    records = who.encode(table, id_column, id_format=formats, ignore_extra=ignore_extra, person=person, csv=csv)
     if records.persons is not None:
         from ..party.persons import beyond
 

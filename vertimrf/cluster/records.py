@@ -27,7 +27,7 @@ from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress
 from ..tables.arrow import COMMAS, CsvFormat
-from ..tables.ids import EXAMPLES, repeated
+from ..tables.ids import EXAMPLES, IdKeys, repeated
 from ..tables.impossible import Broken
 from ..tables.table import Columns, Encoded
 from . import work
@@ -210,6 +210,8 @@ def encode_partitions(
     ignore_extra: bool = False,
     person: str | None = None,
     csv: CsvFormat = COMMAS,
+    *,
+    keys: IdKeys,
 ) -> ClusterRecords:
     """Encode a party's table where it lies; what stays is codes and digests, in the workers' memory.
 
@@ -221,7 +223,7 @@ def encode_partitions(
         id: the column of record ids.
         attributes: the party's part of the schema.
         name: what to call the table in errors; default the folder.
-        id_format, ignore_extra, person, csv: as for :func:`vertimrf.tables.table.encode_table`.
+        id_format, ignore_extra, person, csv, keys: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
         TableError: no table, no or no usable ids, ids that repeat in whatever partition, no records, no such format; or the
@@ -230,7 +232,7 @@ def encode_partitions(
     """
     sources = partitions(source)
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
-    columns = Columns(id, tuple(attributes), where, tuple(id_format), person)
+    columns = Columns(id, tuple(attributes), where, keys, tuple(id_format), person)
     encode = functools.partial(work.encode, columns, ignore_extra, csv)
     parts = tuple(submit(client, "encode", encode, own) for own in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])

@@ -1,7 +1,16 @@
-"""Digests of record ids: xxHash64 (seed 0) of their bytes, in bulk, bit for bit that of the ``xxhash`` library.
+"""Keyed digests of record ids, in bulk: SipHash-2-4 (Aumasson and Bernstein, 2012) of their bytes, 64 bits of output.
 
 Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in one party's file meets "42" in another's.
-A digest is no secret and protects nothing; the keyed words (``prf``) do.
+
+SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anybody without the key, the digests of
+distinct ids are independent uniform words, as far as is known: its authors claim 64 bits of security for its output, and the
+differential characteristic that its cryptanalysis found has probability 2^-236 (Dobraunig, Mendel and Schläffer, 2014). So
+whoever chooses ids without the key hits the digest of another id with probability 2^-64 a try. Failed tries say nothing that
+helps the next one: q tries succeed with probability q / 2^64 at most. Whoever has the key is not held off: he finds an id with
+a given digest in 2^64 tries at most. By chance alone, two of n ids have one digest with probability n^2 / 2^65 at most: 3e-6
+for ten million ids.
+
+The ids of a block are hashed side by side. The state of all of them lies in arrays, and the loops over these compile to SIMD.
 """
 
 from __future__ import annotations
@@ -10,19 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from .jit import in_slices, kernel
-from .prf import rotate
+from .prf import INIT0, INIT1, INIT2, INIT3, sip_round
 
-__all__ = ["digest_fixed", "digest_integers", "digest_strings"]
+__all__ = ["KEY_BYTES", "digest_fixed", "digest_integers", "digest_strings"]
 
 U64 = np.uint64
-P1 = np.uint64(0x9E3779B185EBCA87)
-P2 = np.uint64(0xC2B2AE3D27D4EB4F)
-P3 = np.uint64(0x165667B19E3779F9)
-P4 = np.uint64(0x85EBCA77C2B2AE63)
-P5 = np.uint64(0x27D4EB2F165667C5)
+KEY_BYTES = 16
 LONGEST_INTEGER = 20
 # Fewest ids worth a thread.
 SHARE = 1 << 15
+# Ids that are hashed together.
+BLOCK = 64
+# Bytes of an id that are hashed together with the others'; the rest of a longer id is hashed by itself.
+TOGETHER = np.uint64(128)
+# Where the parts of a block's scratch memory begin: the four words of the state, and the next eight bytes of every id.
+V1, V2, V3, WORD = (np.uint64(BLOCK * i) for i in range(1, 5))
+SCRATCH = 5 * BLOCK
 
 
 @kernel(forceinline=True)
@@ -41,79 +53,94 @@ def read64(data, at):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def read32(data, at):  # type: ignore[no-untyped-def]
-    """Little-endian 32-bit word at a byte offset [uint64]."""
-    return (
-        U64(data[at])
-        | (U64(data[at + U64(1)]) << U64(8))
-        | (U64(data[at + U64(2)]) << U64(16))
-        | (U64(data[at + U64(3)]) << U64(24))
-    )
+def eight_bytes(data, at):  # type: ignore[no-untyped-def]
+    """The bytes from ``at`` on, eight or as many as there are, as a little-endian word; ``data`` has at least eight."""
+    begin = min(at, U64(data.size - 8))
+    return read64(data, begin) >> min((at - begin) << U64(3), U64(63))
 
 
 @kernel(forceinline=True)
-def mix(accumulator, lane):  # type: ignore[no-untyped-def]
-    """One xxHash64 round."""
-    return rotate(accumulator + lane * P2, U64(31)) * P1
+def message_word(word, done, length):  # type: ignore[no-untyped-def]
+    """The word that SipHash takes in after ``done`` bytes: eight bytes, or those that are left and the length modulo 256."""
+    left = length - done
+    kept = (U64(1) << ((left & U64(7)) << U64(3))) - U64(1)
+    return word if left >= U64(8) else (word & kept) | (length << U64(56))
 
 
 @kernel(forceinline=True)
-def merge(h, accumulator):  # type: ignore[no-untyped-def]
-    """Fold one of the four accumulators into the hash."""
-    return (h ^ mix(U64(0), accumulator)) * P1 + P4
+def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
+    """The state after another word of the message."""
+    v3 = v3 ^ word
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    return v0 ^ word, v1, v2, v3
 
 
 @kernel
-def xxh64(data, at, end):  # type: ignore[no-untyped-def]
-    """xxHash64 of ``data[at:end]`` [uint8; offsets uint64], seed 0."""
-    length = end - at
-    if length >= U64(32):
-        a = P1 + P2
-        b = P2
-        c = U64(0)
-        d = U64(0) - P1
-        while end - at >= U64(32):
-            a = mix(a, read64(data, at))
-            b = mix(b, read64(data, at + U64(8)))
-            c = mix(c, read64(data, at + U64(16)))
-            d = mix(d, read64(data, at + U64(24)))
-            at += U64(32)
-        h = rotate(a, U64(1)) + rotate(b, U64(7)) + rotate(c, U64(12)) + rotate(d, U64(18))
-        h = merge(merge(merge(merge(h, a), b), c), d)
-    else:
-        h = P5
-    h = h + length
-    while end - at >= U64(8):
-        h = rotate(h ^ mix(U64(0), read64(data, at)), U64(27)) * P1 + P4
-        at += U64(8)
-    if end - at >= U64(4):
-        h = rotate(h ^ (read32(data, at) * P1), U64(23)) * P2 + P3
-        at += U64(4)
-    while at < end:
-        h = rotate(h ^ (U64(data[at]) * P5), U64(11)) * P1
-        at += U64(1)
-    h = (h ^ (h >> U64(33))) * P2
-    h = (h ^ (h >> U64(29))) * P3
-    return h ^ (h >> U64(32))
+def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no-untyped-def]
+    """Digests of ``data[begins[i]:begins[i] + lengths[i]]``, of as many ids as ``out`` has room for, at most BLOCK.
+
+    Args:
+        k0, k1: key [uint64].
+        data: [shape=(at least 8,), uint8].
+        begins, lengths: [shape=(BLOCK,), uint64], within the data.
+        scratch: [shape=(SCRATCH,), uint64], overwritten.
+        out: [shape=(n,), uint64], written.
+    """
+    n = U64(out.size)
+    longest = U64(0)
+    for i in range(n):
+        scratch[i] = k0 ^ INIT0
+        scratch[i + V1] = k1 ^ INIT1
+        scratch[i + V2] = k0 ^ INIT2
+        scratch[i + V3] = k1 ^ INIT3
+        longest = max(longest, lengths[i])
+    for done in range(U64(0), min(longest + U64(1), TOGETHER), U64(8)):
+        for i in range(n):
+            scratch[i + WORD] = eight_bytes(data, begins[i] + done)
+        for i in range(n):
+            word = message_word(scratch[i + WORD], done, lengths[i])
+            a, b, c, d = absorb(scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3], word)
+            # All ones where an id has ended already and its state stays; a branch would cost processors without AVX-512 the SIMD.
+            ended = U64(np.int64(lengths[i] - done) >> np.int64(63))
+            scratch[i] = a ^ ((a ^ scratch[i]) & ended)
+            scratch[i + V1] = b ^ ((b ^ scratch[i + V1]) & ended)
+            scratch[i + V2] = c ^ ((c ^ scratch[i + V2]) & ended)
+            scratch[i + V3] = d ^ ((d ^ scratch[i + V3]) & ended)
+    if longest >= TOGETHER:
+        for i in range(n):
+            a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3]
+            for done in range(TOGETHER, lengths[i] + U64(1), U64(8)):
+                a, b, c, d = absorb(a, b, c, d, message_word(eight_bytes(data, begins[i] + done), done, lengths[i]))
+            scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3] = a, b, c, d
+    for i in range(n):
+        a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2] ^ U64(0xFF), scratch[i + V3]
+        for _ in range(4):
+            a, b, c, d = sip_round(a, b, c, d)
+        out[i] = a ^ b ^ c ^ d
 
 
 @kernel
-def _strings(offsets, data, first, last, out):  # type: ignore[no-untyped-def]
+def _strings(k0, k1, offsets, data, size, first, last, out):  # type: ignore[no-untyped-def]
+    """Digests of strings in Arrow layout; returns how many have offsets that decrease, or reach beyond ``size`` bytes."""
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
     bad = 0
-    for i in range(first, last):
-        begin = np.int64(offsets[i])
-        end = np.int64(offsets[i + 1])
-        if 0 <= begin <= end <= data.size:
-            out[i] = xxh64(data, U64(begin), U64(end))
-        else:
-            bad += 1
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            begin, end = offsets[i], offsets[i + 1]
+            fits = 0 <= begin <= end <= size
+            bad += not fits
+            begins[i - block] = U64(begin if fits else 0)
+            lengths[i - block] = U64(end - begin if fits else 0)
+        _hash_block(k0, k1, data, begins, lengths, scratch, out[block:stop])
     return bad
 
 
 @kernel
-def _write_decimal(magnitude, negative, text):  # type: ignore[no-untyped-def]
-    """Decimal text right-aligned in ``text`` [shape=(LONGEST_INTEGER,), uint8]; returns where it begins."""
-    at = LONGEST_INTEGER
+def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-def]
+    """Decimal text right-aligned in ``text`` [uint8], up to ``end``; returns where it begins."""
+    at = end
     while True:
         rest = magnitude // U64(10)
         at -= 1
@@ -128,33 +155,43 @@ def _write_decimal(magnitude, negative, text):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _integers(magnitudes, signed, first, last, out):  # type: ignore[no-untyped-def]
-    text = np.empty(LONGEST_INTEGER, np.uint8)
-    for i in range(first, last):
-        magnitude = magnitudes[i]
-        negative = signed and (magnitude >> U64(63)) != U64(0)
-        if negative:
-            magnitude = U64(0) - magnitude
-        begin = _write_decimal(magnitude, negative, text)
-        out[i] = xxh64(text, U64(begin), U64(LONGEST_INTEGER))
+def _integers(k0, k1, magnitudes, signed, first, last, out):  # type: ignore[no-untyped-def]
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    text = np.empty(BLOCK * LONGEST_INTEGER, np.uint8)
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            magnitude = magnitudes[i]
+            negative = signed and (magnitude >> U64(63)) != U64(0)
+            if negative:
+                magnitude = U64(0) - magnitude
+            end = (i - block + 1) * LONGEST_INTEGER
+            begin = _write_decimal(magnitude, negative, text, end)
+            begins[i - block] = U64(begin)
+            lengths[i - block] = U64(end - begin)
+        _hash_block(k0, k1, text, begins, lengths, scratch, out[block:stop])
 
 
 @kernel
-def _fixed_bytes(flat, width, first, last, out):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        end = (i + 1) * width
-        while end > i * width and flat[end - 1] == 0:
-            end -= 1
-        out[i] = xxh64(flat, U64(i * width), U64(end))
+def _fixed_bytes(k0, k1, flat, width, first, last, out):  # type: ignore[no-untyped-def]
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            end = (i + 1) * width
+            while end > i * width and flat[end - 1] == 0:
+                end -= 1
+            begins[i - block] = U64(i * width)
+            lengths[i - block] = U64(end - i * width)
+        _hash_block(k0, k1, flat, begins, lengths, scratch, out[block:stop])
 
 
 @kernel
-def _write_utf8(points, text):  # type: ignore[no-untyped-def]
-    """UTF-8 of code points up to the trailing zeros; returns its length."""
+def _write_utf8(points, text, at):  # type: ignore[no-untyped-def]
+    """UTF-8 of code points up to the trailing zeros, from ``text[at]`` on; returns where it ends."""
     used = points.size
     while used > 0 and points[used - 1] == 0:
         used -= 1
-    at = 0
     for i in range(used):
         p = points[i]
         if p < 0x80:
@@ -179,16 +216,45 @@ def _write_utf8(points, text):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fixed_points(rows, first, last, out):  # type: ignore[no-untyped-def]
-    text = np.empty(4 * rows.shape[1], np.uint8)
-    for i in range(first, last):
-        out[i] = xxh64(text, U64(0), U64(_write_utf8(rows[i], text)))
+def _fixed_points(k0, k1, rows, first, last, out):  # type: ignore[no-untyped-def]
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    width = 4 * rows.shape[1]
+    text = np.empty(BLOCK * width, np.uint8)
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            begin = (i - block) * width
+            begins[i - block] = U64(begin)
+            lengths[i - block] = U64(_write_utf8(rows[i], text, begin) - begin)
+        _hash_block(k0, k1, text, begins, lengths, scratch, out[block:stop])
 
 
-def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
+    """The two words of a key.
+
+    Raises:
+        ValueError: it has not 16 bytes.
+    """
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"A key of digests has {KEY_BYTES} bytes, not {len(key)}; draw them with secrets.token_bytes.")
+    k0, k1 = np.frombuffer(key, "<u8").astype(np.uint64)
+    return k0, k1
+
+
+def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
+    """The bytes as kernels take them: read-only, as Arrow's are, with zeros behind them where they are fewer than a word."""
+    out = np.ascontiguousarray(data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8).view()
+    out.flags.writeable = False
+    return out
+
+
+def digest_strings(
+    key: bytes, offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint64]:
     """Digests of strings (or byte strings) in Arrow layout.
 
     Args:
+        key: 16 bytes that whoever may choose an id does not know.
         offsets: string i is ``data[offsets[i]:offsets[i + 1]]`` [shape=(n + 1,), int32 or int64, non-decreasing].
         data: UTF-8 bytes [uint8].
 
@@ -196,42 +262,53 @@ def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
         [shape=(n,), uint64]
 
     Raises:
-        ValueError: offsets that decrease, or reach outside the data.
+        ValueError: offsets that decrease, or reach outside the data; a key of another length.
     """
     if len(offsets) == 0:
         raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
+    k0, k1 = key_words(key)
     out = np.empty(len(offsets) - 1, np.uint64)
-    begins, text = np.require(offsets, np.int64, ["C", "W"]), np.require(data, np.uint8, ["C", "W"])
-    if any(in_slices(out.size, SHARE, lambda begin, end: _strings(begins, text, begin, end, out))):
+    begins, text = np.require(offsets, np.int64, ["C", "W"]), eight_or_more(data)
+    if any(in_slices(out.size, SHARE, lambda begin, end: _strings(k0, k1, begins, text, len(data), begin, end, out))):
         raise ValueError(f"offsets must not decrease, and must stay within the data's {len(data)} bytes.")
     return out
 
 
-def digest_integers(values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     """Digests of whole numbers: those of their decimal text.
 
     Args:
+        key: as for :func:`digest_strings`.
         values: any integer dtype [shape=(n,)].
 
     Returns:
         [shape=(n,), uint64]
+
+    Raises:
+        ValueError: a key of another length.
     """
+    k0, k1 = key_words(key)
     signed = values.dtype.kind == "i"
     wide = np.require(values.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64), None, ["C", "W"])
     out = np.empty(wide.size, np.uint64)
-    in_slices(out.size, SHARE, lambda begin, end: _integers(wide, signed, begin, end, out))
+    in_slices(out.size, SHARE, lambda begin, end: _integers(k0, k1, wide, signed, begin, end, out))
     return out
 
 
-def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
+def digest_fixed(key: bytes, values: npt.NDArray) -> npt.NDArray[np.uint64]:
     """Digests of fixed-width NumPy strings: bytes (``S``) as they are, text (``U``) as UTF-8, without trailing zeros.
 
     Args:
+        key: as for :func:`digest_strings`.
         values: [shape=(n,), dtype S or U].
 
     Returns:
         [shape=(n,), uint64]
+
+    Raises:
+        ValueError: a key of another length.
     """
+    k0, k1 = key_words(key)
     unit = np.uint8 if values.dtype.kind == "S" else np.uint32
     width = values.dtype.itemsize // np.dtype(unit).itemsize
     out = np.empty(values.size, np.uint64)
@@ -242,8 +319,8 @@ def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
         else np.zeros((values.size, 1), unit)
     )
     if unit is np.uint8:
-        flat = rows.reshape(-1)
-        in_slices(len(rows), SHARE, lambda begin, end: _fixed_bytes(flat, rows.shape[1], begin, end, out))
+        flat = eight_or_more(rows.reshape(-1))
+        in_slices(len(rows), SHARE, lambda begin, end: _fixed_bytes(k0, k1, flat, rows.shape[1], begin, end, out))
     else:
-        in_slices(len(rows), SHARE, lambda begin, end: _fixed_points(rows, begin, end, out))
+        in_slices(len(rows), SHARE, lambda begin, end: _fixed_points(k0, k1, rows, begin, end, out))
     return out

@@ -17,7 +17,7 @@ from ..plan.attribute import Attribute
 from ..plan.forecast import least_memory
 from ..plan.plan import Plan
 from ..tables.arrow import COMMAS, CsvFormat, Source, open_pieces
-from ..tables.ids import Absent, check_distinct, digested, format_ids, id_shapes, most_shapes
+from ..tables.ids import Absent, IdKeys, check_distinct, digested, format_ids, id_shapes, most_shapes
 from ..tables.impossible import Broken, count_broken, impossible_records
 from ..tables.table import Columns, Uncoded, check_columns, coded, column_encoder, column_numbers, without_person
 from .persons import beyond
@@ -73,7 +73,7 @@ def check_table(
     """
     pieces = open_pieces(source, csv)
     attributes = plan.schema.part(party)
-    columns = Columns(id, attributes, where, tuple(id_format), person)
+    columns = Columns(id, attributes, where, IdKeys.drawn(), tuple(id_format), person)
     names = [name for name in pieces.names if name in columns.wanted or not ignore_extra]
     problems, notes, facts = [], [], []
     try:
@@ -81,8 +81,8 @@ def check_table(
     except SchemaError as error:
         problems.append(str(error))
     cells = [_Cells(attribute, where) for attribute in attributes if attribute.name in names]
-    ids = _Ids(columns.ids, columns.id_format) if id in names else None
-    owners = _Ids(columns.owners) if person in names else None
+    ids = _Ids(columns.keys.records, columns.ids, columns.id_format) if id in names else None
+    owners = _Ids(columns.keys.persons, columns.owners) if person in names else None
     combinations = list(plan.schema.combinations_at(party).values()) if len(cells) == len(attributes) else []
     broken = tuple(Broken() for _ in combinations)
     records = 0
@@ -146,7 +146,8 @@ def check_table(
 class _Ids:
     """A column of ids, taken in piece by piece."""
 
-    def __init__(self, where: str, formats: Sequence[str] = ()) -> None:
+    def __init__(self, key: bytes, where: str, formats: Sequence[str] = ()) -> None:
+        self._key = key
         self._where, self._formats = where, formats
         self._digests: list[npt.NDArray[np.uint64]] = []
         self._absent = Absent()
@@ -159,7 +160,7 @@ class _Ids:
             return
         try:
             written = format_ids(column, self._formats, self._where)
-            digests, absent = digested(written, self._where)
+            digests, absent = digested(self._key, written, self._where)
         except TableError as error:
             self._wrong = error
             return

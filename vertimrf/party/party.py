@@ -35,7 +35,7 @@ from .check import check_memory
 from .local_model import release_local_model
 from .records import Composite, InMemory, Records
 from .releases import Release, Releases, table_digest
-from .secret import Secret, derive
+from .secret import Secret, derive, id_keys
 
 __all__ = ["Party"]
 
@@ -105,7 +105,8 @@ class Party:
             SchemaError: columns or values that the plan does not describe.
         """
         mine = self._plan.schema.part(self._plan.party_names[self._index])
-        return encode_table(source, id, mine, id_format=id_format, ignore_extra=ignore_extra, person=person, csv=csv)
+        keys = id_keys(self._secret, self._plan.digest())
+        return encode_table(source, id, mine, None, id_format, ignore_extra, person, csv, keys=keys)
 
     def run(self, table: Table | Records) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.

@@ -1,4 +1,9 @@
-"""Whose a record is: at most so many records of one person take part, the same ones at every party."""
+"""Whose a record is: at most so many records of one person take part, the same ones at every party.
+
+A person is the digest of a person's id. Two persons with one digest would be one, and removing one of them could change up to
+twice as many records as the plan is priced for. Digests are keyed (:mod:`vertimrf.kernels.digest`): by chance this happens to a
+given person with probability n / 2^64 among n persons, and nobody who lacks the parties' key can bring it about.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ import pyarrow as pa
 
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
+from ..tables.ids import IdKeys
 from ..tables.table import Table, read_persons
 
 __all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
@@ -25,11 +31,11 @@ def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> n
     """Which records take part: of every person those, at most so many, whose keyed digests are smallest.
 
     Whoever has the key and the same records of a person keeps the same ones, whatever the order of the table. What is kept of one
-    person depends on nobody else's records.
+    person depends on nobody else's records, as long as no other person has the same digest.
 
     Args:
-        records: digests of the records' ids, distinct [shape=(n,), uint64].
-        persons: digests of the persons' ids [shape=(n,), uint64].
+        records: keyed digests of the records' ids, distinct [shape=(n,), uint64].
+        persons: keyed digests of the persons' ids [shape=(n,), uint64].
         most: records that are kept of a person.
         key: 16 bytes or more.
     """
@@ -93,6 +99,6 @@ def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table
     Raises:
         TableError: as :func:`read_persons`.
     """
-    persons = read_persons(table, person, where)
+    persons = read_persons(table, person, where, IdKeys.drawn())
     rows = np.arange(len(persons), dtype=np.uint64)
     return table.filter(pa.array(kept_records(rows, persons, most, secrets.token_bytes(16))))

@@ -29,6 +29,7 @@ from .folder import RELEASES, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
+    from ..party.party import Party
     from ..party.releases import Releases
     from ..tables.table import Table
 
@@ -365,7 +366,7 @@ class PartyRun:
         from ..party.party import Party
 
         who = Party(plan, self.name, secret, options=self._options)
-        records = self._records(plan)
+        records = self._records(who)
         key = self._folder.key
         if not message:
             self._check_space(plan.message_size(self._index(plan)))
@@ -391,15 +392,16 @@ class PartyRun:
         envelopes = self._folder.received(ENVELOPES)
         return None if envelopes is None else self._open(plan, envelopes)
 
-    def _records(self, plan: Plan) -> Table:
+    def _records(self, who: Party) -> Table:
         """This party's records, encoded against its part of the schema."""
         from ..tables.arrow import CsvFormat
-        from ..tables.table import encode_table
 
-        own, part = self.settings, plan.schema.part(self.name)
+        own = self.settings
         self._options.progress.step(f"reading {own.table}")
         csv = CsvFormat(own.delimiter, own.encoding)
-        return encode_table(own.table, own.id, part, own.table, own.id_format, own.ignore_extra, own.person, csv)
+        return who.encode(
+            own.table, own.id, id_format=own.id_format, ignore_extra=own.ignore_extra, person=own.person, csv=csv
+        )
 
     def _check_space(self, size: float) -> None:
         from ..party.check import check_space

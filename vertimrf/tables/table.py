@@ -18,7 +18,7 @@ from ..errors import SchemaError, TableError
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import to_number
 from .arrow import COMMAS, CsvFormat, Source, open_pieces
-from .ids import Absent, check_distinct, digest_ids, digested, format_ids, is_text, shown
+from .ids import Absent, IdKeys, check_distinct, digest_ids, digested, format_ids, is_text, shown
 
 __all__ = [
     "Columns",
@@ -45,9 +45,9 @@ class Table:
 
     Attributes:
         attributes: one per row of ``codes``.
-        digests: 64-bit digest of each record's id [shape=(n,), uint64], distinct.
+        digests: 64-bit keyed digest of each record's id [shape=(n,), uint64], distinct.
         codes: attribute-major codes [shape=(d, n), uint16, C-contiguous], each below its attribute's size.
-        persons: 64-bit digest of the id of each record's person [shape=(n,), uint64]; None where every record is a person.
+        persons: 64-bit keyed digest of the id of each record's person [shape=(n,), uint64]; None where every record is a person.
     """
 
     attributes: tuple[Attribute, ...]
@@ -89,6 +89,8 @@ def encode_table(
     ignore_extra: bool = False,
     person: str | None = None,
     csv: CsvFormat = COMMAS,
+    *,
+    keys: IdKeys,
 ) -> Table:
     """Encode one party's table; of a file no more than a piece lies in memory, and codes and digests stay.
 
@@ -102,13 +104,14 @@ def encode_table(
         ignore_extra: leave out columns that are not in the schema, instead of refusing the table.
         person: the column that says whose a record is, as ids do; None where every record is a person's only one.
         csv: how a CSV file is written.
+        keys: of the digests; those of tables whose ids are to meet are the same.
 
     Raises:
         TableError: no table, no or no usable ids, no records, no such format.
         SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
     """
     pieces = open_pieces(source, csv)
-    columns = Columns(id, tuple(attributes), name or pieces.where, tuple(id_format), person)
+    columns = Columns(id, tuple(attributes), name or pieces.where, keys, tuple(id_format), person)
     columns.check(pieces.names, ignore_extra)
     found = columns.encode(pieces.read(columns.wanted))
     found.check(columns)
@@ -125,6 +128,7 @@ class Columns:
         id: the column of record ids; None where every row is a record of its own.
         attributes: the schema's part.
         where: names the table in errors.
+        keys: of the digests of ids.
         id_format: what is done to ids.
         person: the column that says whose a record is, or None.
     """
@@ -132,6 +136,7 @@ class Columns:
     id: str | None
     attributes: tuple[Attribute, ...]
     where: str
+    keys: IdKeys
     id_format: tuple[str, ...] = ()
     person: str | None = None
 
@@ -183,11 +188,11 @@ class Columns:
             if self.id is None:
                 digests.append(np.arange(records, records + piece.num_rows, dtype=np.uint64))
             else:
-                own, without = digested(format_ids(piece[self.id], self.id_format, self.ids), self.ids)
+                own, without = digested(self.keys.records, format_ids(piece[self.id], self.id_format, self.ids), self.ids)
                 digests.append(own)
                 absent = absent.then(without, records)
             if self.person is not None:
-                own, without = digested(piece[self.person], self.owners)
+                own, without = digested(self.keys.persons, piece[self.person], self.owners)
                 persons.append(own)
                 ownerless = ownerless.then(without, records)
             for i, (attribute, encoder) in enumerate(zip(self.attributes, encoders, strict=True)):
@@ -265,15 +270,15 @@ def joined(pieces: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
     return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
 
 
-def read_persons(table: pa.Table, person: str, where: str) -> npt.NDArray[np.uint64]:
-    """Digests of the ids of the persons whose records these are [shape=(n,), uint64].
+def read_persons(table: pa.Table, person: str, where: str, keys: IdKeys) -> npt.NDArray[np.uint64]:
+    """Keyed digests of the ids of the persons whose records these are [shape=(n,), uint64].
 
     Raises:
         TableError: no such column, or records without a person.
     """
     if person not in table.column_names:
         raise without_person(where, person, table.column_names)
-    return digest_ids(table[person], f"{where}, person column {person!r}")
+    return digest_ids(keys.persons, table[person], f"{where}, person column {person!r}")
 
 
 def without_person(where: str, person: str, names: Sequence[str]) -> TableError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +29,15 @@ from .folder import RELEASES, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
+    from ..party.party import Party
     from ..party.releases import Releases
     from ..tables.table import Table
 
 __all__ = ["PartyRun", "PartySettings"]
 
 SECRET, ACCEPTED = "secret", "accepted"
+# What the table has and no release; for this party's operator alone.
+LEFT_OUT = "left-out"
 SERVER = "the server"
 
 
@@ -259,7 +262,8 @@ class PartyRun:
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""
         plan, follow_up = self.plan, self.follow_up
-        return self._folder.state(self.name, tuple(self._steps(plan, follow_up)), plan, follow_up)
+        out = self._folder.state(self.name, tuple(self._steps(plan, follow_up)), plan, follow_up)
+        return replace(out, left_out=tuple((self._folder.read(LEFT_OUT) or b"").decode().splitlines()))
 
     def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
         yield Step(OFFER, DONE, "a key pair was made; its public half is for the server")
@@ -365,7 +369,7 @@ class PartyRun:
         from ..party.party import Party
 
         who = Party(plan, self.name, secret, options=self._options)
-        records = self._records(plan)
+        records = self._records(who)
         key = self._folder.key
         if not message:
             self._check_space(plan.message_size(self._index(plan)))
@@ -391,15 +395,19 @@ class PartyRun:
         envelopes = self._folder.received(ENVELOPES)
         return None if envelopes is None else self._open(plan, envelopes)
 
-    def _records(self, plan: Plan) -> Table:
-        """This party's records, encoded against its part of the schema."""
+    def _records(self, who: Party) -> Table:
+        """This party's records, encoded; what they leave out of the table is put down for :meth:`state`."""
         from ..tables.arrow import CsvFormat
-        from ..tables.table import encode_table
 
-        own, part = self.settings, plan.schema.part(self.name)
+        own = self.settings
         self._options.progress.step(f"reading {own.table}")
         csv = CsvFormat(own.delimiter, own.encoding)
-        return encode_table(own.table, own.id, part, own.table, own.id_format, own.ignore_extra, own.person, csv)
+        records = who.encode(
+            own.table, own.id, id_format=own.id_format, ignore_extra=own.ignore_extra, person=own.person, csv=csv
+        )
+        # Also where it is nothing: what is done depends on no record.
+        self._folder.write("\n".join(records.dropped.lines()).encode(), LEFT_OUT, private=True)
+        return records
 
     def _check_space(self, size: float) -> None:
         from ..party.check import check_space

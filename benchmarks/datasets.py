@@ -98,12 +98,14 @@ def flights() -> Dataset:
     """The demo's flights, one row of all three parties' columns each."""
     # Not for who needs the other tables alone.
     from vertimrf.demo import flights as demo
+    from vertimrf.tables.ids import IdKeys
     from vertimrf.tables.table import encode_table
 
     tables, schema = demo.flights()
     # The parties' tables have the same flights in the same order.
     held = [schema.part(party) for party, _ in schema.parties]
-    codes = [encode_table(own, demo.FLIGHT_ID, part).codes for own, part in zip(tables, held, strict=True)]
+    keys = IdKeys.drawn()
+    codes = [encode_table(own, demo.FLIGHT_ID, part, keys=keys).codes for own, part in zip(tables, held, strict=True)]
     return Dataset("flights", schema.names, schema.sizes, np.concatenate(codes))
 
 

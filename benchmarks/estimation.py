@@ -190,7 +190,7 @@ def encoder_check(repetitions: int) -> Verdict:
     truth = np.array([[0, 10, 200, 1790], [2000, 0, 5000, 1000], [10, 9000, 0, 990]])
     n, keys = int(truth.sum()), 4000
     codes = np.array([np.repeat(np.arange(truth.size), truth.ravel()) // 4, np.repeat(np.arange(truth.size), truth.ravel()) % 4])
-    digests = record_digests(np.arange(n))
+    digests = record_digests(bytes(16), np.arange(n))
     plan = plan_of(5000, keys, *truth.shape)
     z = []
     for repetition in range(repetitions):
@@ -286,7 +286,7 @@ def published(codes: Codes, bins: list[int], event: SketchEvent) -> list[Floats]
     """Estimates of all cross-party pairs from real sketches of the published encoder; the number of records is known."""
     plan = SharedKeyPlan(event.phantoms, event.floor, event.ceiling, event.keys, tuple(bins))
     encoder = SharedKeyEncoder(plan, range(len(bins)), os.urandom(32))
-    encoder.update(record_digests(np.arange(codes.shape[1])), codes)
+    encoder.update(record_digests(bytes(16), np.arange(codes.shape[1])), codes)
     found = published_estimates(plan, range(len(bins)), [None] * len(bins), encoder.result(), CROSSING, codes.shape[1])
     return [one.counts for one in found]
 
@@ -304,7 +304,7 @@ def paired(codes: Codes, bins: list[int], event: SketchEvent, margin_error: floa
     levels = []
     for held in (range(8), range(8, 15)):
         encoder = SketchEncoder(plan, held, secret)
-        encoder.update(record_digests(np.arange(n)), codes[held.start : held.stop])
+        encoder.update(record_digests(bytes(16), np.arange(n)), codes[held.start : held.stop])
         levels.append(encoder.result())
     margins = [np.bincount(c, minlength=u) + rng.normal(0, margin_error, u) for c, u in zip(codes, bins, strict=True)]
     out = []
@@ -430,7 +430,7 @@ def responses(options: Options) -> list[Verdict]:
     plan = ResponsePlan(1.0, (8, 5, 3))
     even = np.stack([np.arange(n) % u for u in plan.sizes]).astype(np.uint16)
     skewed = np.minimum(np.random.default_rng(4).geometric(0.5, (3, n)) - 1, np.array(plan.sizes)[:, None] - 1).astype(np.uint16)
-    digests = record_digests(np.arange(n))
+    digests = record_digests(bytes(16), np.arange(n))
     rows = []
     for name, codes in (("even", even), ("skewed", skewed)):
         for chosen in ((0, 1), (0, 1, 2)):

@@ -33,7 +33,7 @@ from benchmarks.verdict import Verdict, at_least, at_most, conclude, show
 from vertimrf.cluster.records import ClusterRecords
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
-from vertimrf.party.secret import Secret
+from vertimrf.party.secret import Secret, id_keys
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
@@ -179,6 +179,7 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
     schema = Schema.of({name: [Attribute.integer(own, size) for own, size in sizes.items()] for name, sizes in held.items()})
     plan = make_plan(schema, epsilon=1.0, expected_records=rows, message_bytes=SMALL_MESSAGE)
     secret = Secret(bytes(range(32)))
+    keys = id_keys(secret, plan.digest())
     mine = schema.part("registry")
     memory: dict[int, float] = {}
     each = min(PARTITION, rows // 8)
@@ -209,10 +210,10 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
 
         def encoded(parts: int, size: int) -> ClusterRecords:
             cut = [delayed(made, pure=False)(i, size) for i in range(parts)]
-            return encode_partitions(cut, client, "person", mine, "made up")
+            return encode_partitions(cut, client, "person", mine, "made up", keys=keys)
 
         # Kernels are loaded, and what one machine makes of a small table is what the cluster does.
-        few = encode_table(pa.concat_tables([made(i, 10_000) for i in range(6)]), "person", mine)
+        few = encode_table(pa.concat_tables([made(i, 10_000) for i in range(6)]), "person", mine, keys=keys)
         both = (few, encoded(6, 10_000))
         alone, many = (Party(plan, "registry", secret, FixedNoise(1)).run(own).to_bytes(plan) for own in both)
         yield at_least("a cluster's message of 60,000 records is that of one machine", float(alone == many), 1)

@@ -124,7 +124,7 @@ def attack(codes: npt.NDArray[np.uint16], sizes: Sequence[int], claim: float, ke
     """Encode both ways at the same claimed epsilon, attack both."""
     d, n = codes.shape
     delta = 1 / n
-    digests = record_digests(np.arange(n))
+    digests = record_digests(bytes(16), np.arange(n))
     phantoms = claimed_phantoms(claim, delta, keys, d)
     floor = math.ceil(math.log2(phantoms))
     event = SketchEvent(phantoms, floor, CEILING, keys, attributes_per_key=d)

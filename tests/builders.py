@@ -8,7 +8,11 @@ import numpy as np
 
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
+from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table
+
+# Of the digests of ids, where a test needs some keys.
+KEYS = IdKeys(bytes(range(16)), bytes(range(16, 32)))
 
 
 def schema_of(**parties: Mapping[str, int] | Sequence[int]) -> Schema:

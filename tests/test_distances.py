@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import KEYS
 
 from vertimrf.distances import distance, occupied_counts, random_marginals, tvd
 from vertimrf.errors import PlanError
@@ -128,7 +129,7 @@ def test_independent_attributes_on_the_papers_data(paper_data: Path) -> None:
     from vertimrf.tables.table import encode_table
 
     schema = Schema.load(paper_data / "nltcs-domain.json")
-    codes = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes).codes
+    codes = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes, keys=KEYS).codes
     rng = np.random.default_rng(8)
     shuffled = np.stack([rng.permutation(row) for row in codes])
     distances = tvd(codes, shuffled, schema.sizes, (1, 3))

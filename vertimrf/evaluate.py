@@ -20,6 +20,7 @@ from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
 from .plan.schema import Schema
 from .privacy.standing import EXACT
 from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
+from .tables.ids import IdKeys
 from .tables.impossible import breaking
 from .tables.table import check_columns, encode_columns, encode_table, some
 from .utility.figures import utility
@@ -170,9 +171,9 @@ def read_real(
     parties hold, the first table's that has it.
 
     Returns:
-        Codes [shape=(d, n)] in the order of the records' digests, numbers, and how many records each table has.
+        Codes [shape=(d, n)], ordered by themselves, numbers, and how many records each table has.
     """
-    names, tables = [], []
+    names, tables, keys = [], [], IdKeys.drawn()
     found: list[str] = []
     numbers: list[dict[str, npt.NDArray[np.float64]]] = []
     for i, source in enumerate(sources):
@@ -181,7 +182,7 @@ def read_real(
         known = {schema.names[a] for a in schema.shared}.intersection(found)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
-        tables.append(encode_table(table, id, part, names[-1]))
+        tables.append(encode_table(table, id, part, names[-1], keys=keys))
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
         tables[-1].dropped.refuse()
@@ -206,8 +207,10 @@ def read_real(
         for attribute, values in zip(table.attributes, table.codes, strict=True):
             codes[schema.index(attribute.name)] = np.where(held, values[rows], attribute.size - 1)
         joined |= {name: np.where(held, values[rows], np.nan) for name, values in own.items()}
-    in_order = {name: joined[name] for name in schema.names if name in joined}
-    return codes, in_order, [table.records for table in tables]
+    # Digests come in another order every time, and so would what is drawn by a seed.
+    order = np.lexsort([*joined.values(), *codes])
+    in_order = {name: joined[name][order] for name in schema.names if name in joined}
+    return np.ascontiguousarray(codes[:, order]), in_order, [table.records for table in tables]
 
 
 def name_of(source: Any, default: str) -> str:

@@ -29,6 +29,7 @@ from .server.found import Found, released_by
 from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
 from .tables.dropped import NONE, Dropped
+from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.table import encode_table
@@ -150,8 +151,9 @@ class Synthesizer:
             schema = pooled(schema)
             (holder, _), *_ = schema.parties
             records = encode_table(
-                read, params["id"], schema.attributes, name, person=person, impossible=ruled_out(schema, holder)
-            )
+                read, params["id"], schema.attributes, name, person=person, keys=IdKeys.drawn(),
+                impossible=ruled_out(schema, holder),
+            )  # fmt: skip
         options.progress.step("planning")
         with clock("planning"):
             planning: Planning = {

@@ -32,6 +32,7 @@ from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
 from .tables.dropped import Dropped
+from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.table import Table, encode_table, warn_of_strangers
@@ -131,8 +132,9 @@ def open_tables(
         schema = with_found_domains(schema, whole, names, domains, person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
+    keys = IdKeys.drawn()
     if len(sources) == 1:
-        every = encode_table(tables[0], id, schema.attributes, names[0], person=person)
+        every = encode_table(tables[0], id, schema.attributes, names[0], person=person, keys=keys)
         held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
             Table(schema.part(name), every.digests, np.ascontiguousarray(every.codes[rows]), every.persons, every.dropped)
@@ -145,7 +147,7 @@ def open_tables(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, schema.part(party), name, person=person, impossible=ruled_out(schema, party))
+        encode_table(table, id, schema.part(party), name, person=person, keys=keys, impossible=ruled_out(schema, party))
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
     warn_of_strangers(parts, names)

@@ -40,6 +40,7 @@ from vertimrf.privacy.ledger import Ledger
 from vertimrf.server.rows import decode
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
+from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table, encode_table
 
 from .damage import (
@@ -417,7 +418,7 @@ def read_schema_file(path: Path, name: str, use: Use) -> Schema:
     codes = np.array([use.rng.integers(0, attribute.size, 20) for attribute in schema.attributes])
     if len(schema.attributes) < 1000:
         table = decode(codes, schema.attributes, use.rng)
-        encode_table(table, None, schema.attributes)
+        encode_table(table, None, schema.attributes, keys=IdKeys.drawn())
     if use.rng.random() < 0.05 and len(schema.attributes) < 40 and max(schema.sizes) < 5000:
         use.seconds += 2.0
         plan = make_plan(schema, epsilon=1.0, expected_records=1000, message_bytes=100_000, tau=10_000)
@@ -493,7 +494,7 @@ def read_table(path: Path, name: str, use: Use) -> Table:
     if use.rng.random() < 0.3:
         for piece in open_pieces(path).read():
             _ = piece.num_rows
-    return encode_table(path, "id", part, ignore_extra=True, person="person")
+    return encode_table(path, "id", part, ignore_extra=True, person="person", keys=IdKeys.drawn())
 
 
 def inflated(path: Path) -> int:

@@ -43,6 +43,7 @@ from vertimrf.privacy.standing import Standing
 from vertimrf.server.rows import decode
 from vertimrf.server.server import FirstRound, Server
 from vertimrf.tables.arrow import STANDING_FILE, write_table
+from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table, encode_table
 
 __all__ = ["NAMES", "PLANS", "ROWS", "Seeds", "build", "rows_of"]
@@ -50,6 +51,8 @@ __all__ = ["NAMES", "PLANS", "ROWS", "Seeds", "build", "rows_of"]
 NAMES = ("hospital", "insurer", "registry")
 PLANS = ("count", "pairs", "grr", "published", "persons")
 ROWS = 300
+# One key for all plans, so that tables need encoding once.
+KEYS = IdKeys(bytes(16), bytes(range(16)))
 # Threads of workers would fight for the cores that other workers need.
 QUIET = RunOptions(num_threads=1, seed=0)
 
@@ -109,7 +112,7 @@ class Seeds:
     def table(self, plan: str, party: str) -> Table:
         """A party's records, encoded for a plan."""
         part = self.plans[plan].schema.part(party)
-        return encode_table(self.path(f"{party}.parquet"), "id", part, ignore_extra=True, person="person")
+        return encode_table(self.path(f"{party}.parquet"), "id", part, ignore_extra=True, person="person", keys=KEYS)
 
 
 def schema() -> Schema:
@@ -151,7 +154,7 @@ def people(seed: int) -> pa.Table:
     """All parties' records in one table, without what the schema calls impossible."""
     whole = schema()
     tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
-    codes = encode_table(tables, "id", whole.attributes, ignore_extra=True).codes
+    codes = encode_table(tables, "id", whole.attributes, ignore_extra=True, keys=KEYS).codes
     kept = np.ones(ROWS * 2, bool)
     for combination in whole.combinations:
         kept &= ~np.all([np.isin(codes[place], own) for place, own in combination], axis=0)
@@ -214,7 +217,7 @@ def _tables(folder: Path, table: pa.Table) -> None:
 def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret) -> None:
     received = []
     for number, party in enumerate(NAMES):
-        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person")
+        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person", keys=KEYS)
         message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
         message.save(folder / f"{name}-{party}.message", plan, keys.parties[party])
         received.append(message)
@@ -261,7 +264,7 @@ def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -
         received = []
         for number, party in enumerate(NAMES):
             records = encode_table(table.slice(40 * number, ROWS - 80), "id", plan.schema.part(party), ignore_extra=True,
-                                   person="person")  # fmt: skip
+                                   person="person", keys=KEYS)  # fmt: skip
             received.append(Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records))
         try:
             result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))
@@ -278,7 +281,7 @@ def _second_round(folder: Path, plan: Plan, table: pa.Table, keys: KeyRing, secr
     asked = server.follow_up(server.read(received))
     asked.save(folder / "follow-up.json")
     for number, party in enumerate(NAMES):
-        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person")
+        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person", keys=KEYS)
         answer = Party(plan, party, secret, noise=FixedNoise(10 + number), options=QUIET).answer(records, asked)
         answer.save(folder / f"{party}.answer", asked, keys.parties[party])
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from builders import KEYS
 
 from vertimrf.errors import PlanError, SchemaError, TableError, VertiMRFError
 from vertimrf.party.party import Party
@@ -54,7 +55,7 @@ def plan_of(**options: Any) -> Any:
 
 
 def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
-    own = encode_table(table, "id", MINE, ignore_extra=True, **options)
+    own = encode_table(table, "id", MINE, ignore_extra=True, **options, keys=KEYS)
     return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
 
 
@@ -76,7 +77,7 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     table = frame()
     for i, part in enumerate(np.split(np.arange(ROWS), [10, 1500, 1500])):
         table.iloc[part].to_parquet(tmp_path / f"part{i}.parquet", index=False)
-    encode = partial(encode_partitions, client=client, id="id", attributes=MINE, ignore_extra=True)
+    encode = partial(encode_partitions, client=client, id="id", attributes=MINE, ignore_extra=True, keys=KEYS)
     folder, cut = encode(tmp_path), encode(dd.from_pandas(table, npartitions=PARTS))
     assert folder.counts == (10, 1490, 0, 2500)
     plan = plan_of()
@@ -89,7 +90,8 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     releases = Releases(tmp_path / "releases")
     party = Party(plan, "one", SECRET)
     released = party.release(folder, releases, lambda made: made.to_bytes(plan))
-    assert party.release(encode_table(table, "id", MINE, ignore_extra=True), releases, lambda made: b"another") == released
+    again = encode_table(table, "id", MINE, ignore_extra=True, keys=KEYS)
+    assert party.release(again, releases, lambda made: b"another") == released
     baseline = plan_of(encoder="grr")
     with pytest.raises(PlanError, match="one place"):
         Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)
@@ -99,14 +101,14 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table, plan = frame(), plan_of(records_per_person=2)
     records = encode_partitions(
-        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)], client, "id", MINE, person="who"
+        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)], client, "id", MINE, person="who", keys=KEYS
     )
     limited = records.limited(2, bytes(32))
-    kept = InMemory(encode_table(table, "id", MINE, person="who")).limited(2, bytes(32))
+    kept = InMemory(encode_table(table, "id", MINE, person="who", keys=KEYS)).limited(2, bytes(32))
     assert limited.count == kept.count < ROWS
     assert limited.limited(2, bytes(32)) is limited
     assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(plan, table, person="who")
-    without = encode_partitions([delayed(table)], client, "id", MINE, ignore_extra=True)
+    without = encode_partitions([delayed(table)], client, "id", MINE, ignore_extra=True, keys=KEYS)
     with pytest.raises(TableError, match="--person"):
         Party(plan, "one", SECRET).run(without)
 
@@ -115,9 +117,9 @@ def test_errors_are_those_of_the_whole_table(client, tmp_path):
     def refusals(table: pd.DataFrame, **options: Any) -> tuple[str, str]:
         cut = dd.from_pandas(table, npartitions=PARTS, sort=False)
         with pytest.raises(VertiMRFError) as one:
-            encode_table(table, "id", MINE, **options)
+            encode_table(table, "id", MINE, **options, keys=KEYS)
         with pytest.raises(VertiMRFError) as many:
-            encode_partitions(cut, client, "id", MINE, **options)
+            encode_partitions(cut, client, "id", MINE, **options, keys=KEYS)
         return str(one.value), str(many.value)
 
     table = frame().drop(columns="who")
@@ -135,13 +137,13 @@ def test_errors_are_those_of_the_whole_table(client, tmp_path):
     impossible = table.copy()
     impossible.loc[[2500, 3000], ["a", "b"]] = 3, 2
     party = Party(plan_of(), "one", SECRET)
-    cut = encode_partitions(dd.from_pandas(impossible, npartitions=PARTS), client, "id", MINE)
-    for records in (encode_table(impossible, "id", MINE), cut):
+    cut = encode_partitions(dd.from_pandas(impossible, npartitions=PARTS), client, "id", MINE, keys=KEYS)
+    for records in (encode_table(impossible, "id", MINE, keys=KEYS), cut):
         with pytest.raises(SchemaError, match=r"2 records \(the first is row 2501\)"):
             party.run(records)
     for source, sentence in ((tmp_path, "has no files"), (tmp_path / "absent", "no folder"), (table, "no table of partitions")):
         with pytest.raises(TableError, match=sentence):
-            encode_partitions(source, client, "id", MINE)
+            encode_partitions(source, client, "id", MINE, keys=KEYS)
 
 
 def failing(key: bytes, given: object) -> None:
@@ -167,7 +169,7 @@ def deadly():
 @pytest.mark.slow
 def test_a_task_that_kills_workers_is_one_sentence(client):
     with pytest.raises(TableError, match=r"workers died of one task.*nothing is released"):
-        encode_partitions([delayed(frame()), delayed(deadly, pure=False)()], client, "id", MINE, ignore_extra=True)
+        encode_partitions([delayed(frame()), delayed(deadly, pure=False)()], client, "id", MINE, ignore_extra=True, keys=KEYS)
     client.wait_for_workers(2, timeout=120)
 
 
@@ -185,7 +187,7 @@ def test_a_worker_that_is_killed_changes_nothing(client):
                 os.kill(sorted(victims.values())[0], signal.SIGKILL)
             return super().gaussian(values, sigma)
 
-    records = encode_partitions(dd.from_pandas(table, npartitions=8), client, "id", MINE, ignore_extra=True)
+    records = encode_partitions(dd.from_pandas(table, npartitions=8), client, "id", MINE, ignore_extra=True, keys=KEYS)
     workers = set(client.run(os.getpid).values())
     assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(plan, table)
     assert len(asked) > 9

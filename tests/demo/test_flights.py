@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from builders import KEYS
 
 from vertimrf.demo import flights as demo_data
 from vertimrf.demo.flights import FLIGHT_ID, flight_schema, flights
@@ -37,7 +38,7 @@ def test_three_parties_hold_every_flight(demo: tuple[list[pa.Table], Schema]) ->
 def test_the_public_domains_cover_the_data(demo: tuple[list[pa.Table], Schema]) -> None:
     tables, schema = demo
     encoded = [
-        encode_table(table, FLIGHT_ID, schema.part(name), name)
+        encode_table(table, FLIGHT_ID, schema.part(name), name, keys=KEYS)
         for table, (name, _) in zip(tables, schema.parties, strict=True)
     ]
     check_same_records(encoded)

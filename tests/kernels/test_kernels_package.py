@@ -37,7 +37,7 @@ codes = np.cumsum(rng.random((d, n)) < 0.3, axis=0) % 4
 frozen = np.arange(n)
 frozen.flags.writeable = False
 for ids in (frozen, frozen.astype(np.uint64), frozen.astype(str), frozen.astype("S")):
-    record_digests(ids)
+    record_digests(bytes(16), ids)
 for ids, encoder, rounds in ((frozen, "scheduled-pairs", 2), (frozen.astype(str), "count-sketch", 1)):
     columns = {"id": ids} | {f"a{i}": row for i, row in enumerate(codes)}
     trial = synthesize(
@@ -78,7 +78,7 @@ job = next(job for job in warm.JOBS if job.name == "junction trees")
 with event.install_recorder("numba:compile") as recorder:
     warm.warmup([job])
     loaded = len(recorder.buffer)
-    digest.digest_integers(np.arange(3))
+    digest.digest_integers(bytes(16), np.arange(3))
 print(json.dumps([loaded, len(recorder.buffer) > 0, warm.missing(), eliminate.eliminate.stats.cache_path]))
 """
 

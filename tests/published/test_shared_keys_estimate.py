@@ -194,7 +194,7 @@ def test_sketches_of_the_encoder_give_back_its_records():
     for mine in ((0,), (1, 3), (2,)):
         encoder = SharedKeyEncoder(plan, mine, bytes(32))
         order = rng.permutation(n)
-        encoder.update(record_digests(order), np.ascontiguousarray(codes[list(mine)][:, order]))
+        encoder.update(record_digests(bytes(16), order), np.ascontiguousarray(codes[list(mine)][:, order]))
         tables += encoder.result(rng.bytes)
     marginals = [m for l in range(1, 5) for m in itertools.combinations(range(4), l)]
     found = published_estimates(plan, (0, 1, 3, 2), [None] * 4, tables, marginals, float(n))

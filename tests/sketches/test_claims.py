@@ -104,7 +104,7 @@ def test_estimates_are_those_of_the_sets():
     sides = []
     for attribute, codes in enumerate((a, b)):
         encoder = SharedKeyEncoder(plan, [attribute], bytes(32))
-        encoder.update(record_digests(np.arange(rows)), codes[None].astype(np.uint16))
+        encoder.update(record_digests(bytes(16), np.arange(rows)), codes[None].astype(np.uint16))
         sides.append(encoder.result(rng.bytes)[0])
     (measured,) = published_estimates(plan, (0, 1), (None, None), sides, [(0, 1)], rows)
     truth = np.zeros((3, 3))

@@ -22,7 +22,7 @@ from vertimrf.tables.ids import record_digests
 SECRET = bytes(range(32))
 PLAN = CountSketchPlan(repetitions=7, buckets=16, variance=9.0, bits=4, sizes=(4, 2, 3, 17))
 N = 2000
-DIGESTS = record_digests(np.arange(N))
+DIGESTS = record_digests(bytes(16), np.arange(N))
 CODES = np.stack([np.random.default_rng(j).integers(0, u, N) for j, u in enumerate(PLAN.sizes)]).astype(np.uint16)
 SIZES = [np.full(u, N / u) for u in PLAN.sizes]
 
@@ -84,7 +84,7 @@ def test_published_codes_are_of_counters_and_noise_of_the_planned_variance(bits,
     plan = CountSketchPlan(1 << 9, 64, 15.0, bits, (2, 2), weights=weights)
     codes = np.zeros((2, 960), np.uint16)
     one = CountSketchEncoder(plan, [0, 1], SECRET)
-    one.update(record_digests(np.arange(960)), codes)
+    one.update(record_digests(bytes(16), np.arange(960)), codes)
     held = np.frombuffer(one.state(), "<i4", offset=24).reshape(512, 2, 2, 64)
     sizes = np.array([960.0, 0.0])
     published = one.result([sizes, sizes], fixed_entropy())

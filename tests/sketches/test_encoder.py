@@ -37,7 +37,7 @@ PLAN = SketchPlan(
 SHARED = SharedKeyPlan(phantoms=3, floor=2, ceiling=14, keys=500, sizes=(4, 2, 3, 17, 1))
 SIZES = (4, 2, 3, 17, 1)
 N = 3000
-DIGESTS = record_digests(np.arange(N))
+DIGESTS = record_digests(bytes(16), np.arange(N))
 CODES = np.stack([np.random.default_rng(j).zipf(1.5, N) % u for j, u in enumerate(SIZES)]).astype(np.uint16)
 
 Make = Callable[..., SketchEncoder | SharedKeyEncoder]
@@ -146,7 +146,7 @@ def test_two_parties_give_a_record_the_same_level() -> None:
 def test_parties_with_different_cut_offs_agree_above_both() -> None:
     """A value that everybody holds stops high, a rare one low; the rare value's records must show the same levels."""
     n, rare = 20_000, 50
-    digests = record_digests(np.arange(n))
+    digests = record_digests(bytes(16), np.arange(n))
     common, scarce = np.zeros((1, n), np.uint16), np.zeros((1, n), np.uint16)
     scarce[0, :rare] = 1
     plan = SketchPlan(1, 1, 30, (ScheduledPair(0, 1, 2000, 2, 2),))
@@ -191,7 +191,7 @@ def test_secret_and_encoder_kind_change_every_level() -> None:
 def test_published_pair_has_the_joint_law() -> None:
     """P(W_v <= x, W_w <= y) = F(x)^(a + N) F(y)^(b + N) F(min(x, y))^c, through the encoders, phantoms included."""
     a, b, c, phantoms, ceiling, keys = 30, 10, 20, 5, 12, 100_000
-    digests = record_digests(np.arange(a + b + c))
+    digests = record_digests(bytes(16), np.arange(a + b + c))
     plan = SketchPlan(phantoms, 2, ceiling, (ScheduledPair(0, 1, keys, 2, 2),))
     codes = np.zeros((2, a + b + c), np.uint16)
     codes[0, a + c :] = 1
@@ -513,7 +513,7 @@ encoder = SketchEncoder(plan, (0, 1, 2, 3), bytes(32))
 before = peak()
 for batch in pq.ParquetFile(sys.argv[1]).iter_batches(500_000):
     codes = np.stack([batch[f"a{j}"].to_numpy() for j in range(4)])
-    encoder.update(record_digests(batch["id"].to_numpy()), codes)
+    encoder.update(record_digests(bytes(16), batch["id"].to_numpy()), codes)
 tables = encoder.result()
 print(peak() - before, sum(t.size for t in tables), min(int(t.min()) for t in tables))
 """

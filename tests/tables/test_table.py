@@ -18,9 +18,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-import xxhash
+from builders import KEYS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import siphash
 
 from vertimrf.errors import SchemaError, TableError
 from vertimrf.files.atomic import replacing, write_text
@@ -126,14 +127,14 @@ FORMS = [
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_records_encode_alike_in_every_form(tmp_path: Path, form: str) -> None:
-    table = encode_table(sources(tmp_path)[form], "id", PEOPLE)
+    table = encode_table(sources(tmp_path)[form], "id", PEOPLE, keys=KEYS)
     assert table.codes.tolist() == CODES
     assert table.codes.dtype == np.uint16
     assert table.codes.flags.c_contiguous
     assert table.digests.dtype == np.uint64
     assert table.attributes == PEOPLE
     assert table.records == 4
-    assert table.digests.tolist() == encode_table(people(), "id", PEOPLE).digests.tolist()
+    assert table.digests.tolist() == encode_table(people(), "id", PEOPLE, keys=KEYS).digests.tolist()
 
 
 def test_queries_that_fail_are_told_in_one_sentence() -> None:
@@ -149,7 +150,7 @@ def test_every_form_is_tried(tmp_path: Path) -> None:
 
 def digests(ids: Any) -> list[int]:
     column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids)
-    return encode_table(pa.table({"id": column}), "id", ()).digests.tolist()
+    return encode_table(pa.table({"id": column}), "id", (), keys=KEYS).digests.tolist()
 
 
 def test_numbers_and_their_text_are_the_same_id() -> None:
@@ -165,15 +166,14 @@ def test_numbers_and_their_text_are_the_same_id() -> None:
     assert digests(pa.array([1.0, 2.0])) == digests(["1", "2"])
     assert digests(pa.array([Decimal(12), Decimal(10**25)])) == digests(["12", str(10**25)])
     assert digests(["7"]) != digests(["007"])
-    # The digest is xxHash64 of the text, as any other tool can compute it.
-    assert digests(texts) == [xxhash.xxh64_intdigest(text.encode()) for text in texts]
+    assert digests(texts) == [siphash(KEYS.records, text.encode()) for text in texts]
 
 
 def test_uuids_have_the_digests_of_their_text() -> None:
     rng = np.random.default_rng(5)
     ids = [uuid.UUID(bytes=rng.bytes(16)) for _ in range(50)]
     texts = digests([str(value) for value in ids])
-    assert encode_table(pd.DataFrame({"id": ids}), "id", ()).digests.tolist() == texts
+    assert encode_table(pd.DataFrame({"id": ids}), "id", (), keys=KEYS).digests.tolist() == texts
     column = pa.array([i.bytes for i in ids], pa.uuid())
     assert digests(pa.concat_arrays([column, column]).slice(50)) == texts
 
@@ -408,9 +408,9 @@ def test_ids_of_every_type_have_formats() -> None:
         format_ids(pa.chunked_array([["a"]]), ["upper"])
     # Two ways of writing one person: the table names a person twice.
     with pytest.raises(TableError, match="1 record repeats an id"):
-        encode_table(pa.table({"id": ["7", "007"]}), "id", (), id_format=["unpad"])
-    assert encode_table(pa.table({"id": ["007"]}), "id", (), id_format=["unpad"]).digests.tolist() == [
-        xxhash.xxh64_intdigest(b"7")
+        encode_table(pa.table({"id": ["7", "007"]}), "id", (), id_format=["unpad"], keys=KEYS)
+    assert encode_table(pa.table({"id": ["007"]}), "id", (), id_format=["unpad"], keys=KEYS).digests.tolist() == [
+        siphash(KEYS.records, b"7")
     ]
 
 
@@ -433,9 +433,11 @@ def test_ids_have_the_digest_of_their_text(kind: str) -> None:
     """A format that changes nothing changes no digest, whatever the ids are stored as."""
     ids = WRITTEN[kind]
     texts = as_texts(ids, "ids")
-    assert digest_ids(ids, "ids").tolist() == digest_ids(texts, "ids").tolist()
-    assert digest_ids(ids, "ids").tolist() == digest_ids(format_ids(ids, ["strip"]), "ids").tolist()
-    assert [xxhash.xxh64_intdigest(text.encode()) for text in texts.to_pylist()] == digest_ids(ids, "ids").tolist()
+    key = KEYS.records
+    digests = digest_ids(key, ids, "ids").tolist()
+    assert digests == digest_ids(key, texts, "ids").tolist()
+    assert digests == digest_ids(key, format_ids(ids, ["strip"]), "ids").tolist()
+    assert digests == [siphash(key, text.encode()) for text in texts.to_pylist()]
     assert as_texts(ids.slice(1), "ids").to_pylist() == texts.to_pylist()[1:]
 
 
@@ -452,7 +454,7 @@ def test_ids_have_the_digest_of_their_text(kind: str) -> None:
 def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str) -> None:
     for formats in (["strip"], ["whole", "unpad"]):
         with pytest.raises(TableError, match=words):
-            encode_table(pa.table({"id": ids}), "id", (), id_format=formats)
+            encode_table(pa.table({"id": ids}), "id", (), id_format=formats, keys=KEYS)
 
 
 def test_missing_uuids_are_missing_texts() -> None:
@@ -563,7 +565,7 @@ BAD_TABLES = [
 @pytest.mark.parametrize(("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES])
 def test_bad_tables_are_told_apart(table: Any, attributes: tuple, kind: type, message: str) -> None:
     with pytest.raises(kind) as caught:
-        encode_table(table, "id", attributes, "people")
+        encode_table(table, "id", attributes, "people", keys=KEYS)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -588,7 +590,7 @@ BAD_FILES = [
 def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     path = write(tmp_path / name, content)
     with pytest.raises(TableError) as caught:
-        encode_table(path, "id", X)
+        encode_table(path, "id", X, keys=KEYS)
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
@@ -604,8 +606,8 @@ def test_absent_files_are_named(tmp_path: Path) -> None:
 def test_same_records_in_any_order() -> None:
     ids = pa.array([f"{i}" for i in range(100)])
     order = np.random.default_rng(4).permutation(100)
-    first = encode_table(pa.table({"id": ids, "i": range(100)}), "id", (Attribute.integer("i", 100),))
-    second = encode_table(pa.table({"id": ids.take(order), "j": order}), "id", (Attribute.integer("j", 100),))
+    first = encode_table(pa.table({"id": ids, "i": range(100)}), "id", (Attribute.integer("i", 100),), keys=KEYS)
+    second = encode_table(pa.table({"id": ids.take(order), "j": order}), "id", (Attribute.integer("j", 100),), keys=KEYS)
     check_same_records([first, second])
     joined = align([first, second])
     assert joined.shape == (2, 100)
@@ -615,11 +617,11 @@ def test_same_records_in_any_order() -> None:
 
 
 def test_different_records_are_counted() -> None:
-    tables = [encode_table(pa.table({"id": ids}), "id", ()) for ids in (range(100), range(100), range(10, 95))]
+    tables = [encode_table(pa.table({"id": ids}), "id", (), keys=KEYS) for ids in (range(100), range(100), range(10, 95))]
     with pytest.raises(TableError, match=r"table 3 lacks 15 of the 100 ids of table 1 and has 0 that table 1 lacks"):
         check_same_records(tables)
     with pytest.raises(TableError, match=r"B lacks 100 of the 100 ids of A and has 50 that A lacks"):
-        align([tables[0], encode_table(pa.table({"id": range(200, 250)}), "id", ())], ["A", "B"])
+        align([tables[0], encode_table(pa.table({"id": range(200, 250)}), "id", (), keys=KEYS)], ["A", "B"])
 
 
 def in_pieces_of(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -638,10 +640,10 @@ def test_pieces_are_the_whole(tmp_path: Path, suffix: str, rows: int, monkeypatc
         path = table.to_pandas()
     else:
         write_table(table, path)
-    whole = encode_table(table, "id", WIDE, person="who")
+    whole = encode_table(table, "id", WIDE, person="who", keys=KEYS)
     in_pieces_of(rows, monkeypatch)
     assert [piece.num_rows for piece in open_pieces(path).read()] == [min(rows, n - start) for start in range(0, n, rows)]
-    found = encode_table(path, "id", WIDE, person="who")
+    found = encode_table(path, "id", WIDE, person="who", keys=KEYS)
     assert (found.codes == whole.codes).all()
     assert (found.digests == whole.digests).all()
     assert (found.persons == whole.persons).all()
@@ -663,7 +665,7 @@ def test_bad_tables_are_told_apart_in_pieces(
     for rows in (1000, 2, 1):
         in_pieces_of(rows, monkeypatch)
         with pytest.raises(kind) as caught:
-            encode_table(table, "id", attributes, "people")
+            encode_table(table, "id", attributes, "people", keys=KEYS)
         said.append(str(caught.value))
     assert message in said[0]
     assert said[0] == said[1] == said[2]
@@ -677,7 +679,7 @@ def test_errors_of_late_pieces_name_rows_of_the_whole_table(tmp_path: Path, suff
         ids = columns.pop("id", [f"r{i}" for i in range(30)])
         write_table(pa.table({"id": ids, "x": ["a"] * 30} | columns), tmp_path / f"t.{suffix}")
         with pytest.raises((TableError, SchemaError)) as caught:
-            encode_table(tmp_path / f"t.{suffix}", "id", X, person="who" if "who" in columns else None)
+            encode_table(tmp_path / f"t.{suffix}", "id", X, person="who" if "who" in columns else None, keys=KEYS)
         return str(caught.value)
 
     ids = [f"r{i % 21}" for i in range(30)]
@@ -693,8 +695,8 @@ def test_rows_without_ids_are_numbered_through_the_whole_table(monkeypatch: pyte
     in_pieces_of(4, monkeypatch)
     table = pa.table({"x": ["a"] * 10 + ["z"]})
     with pytest.raises(SchemaError, match=r"in 1 record \(row 11\)"):
-        encode_table(table, None, X)
-    assert encode_table(table.slice(0, 10), None, X).digests.tolist() == list(range(10))
+        encode_table(table, None, X, keys=KEYS)
+    assert encode_table(table.slice(0, 10), None, X, keys=KEYS).digests.tolist() == list(range(10))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
@@ -760,7 +762,7 @@ def test_the_papers_tables_decode_to_themselves(paper_data: Path) -> None:
     from vertimrf.plan.schema import Schema
 
     schema = Schema.load(paper_data / "nltcs-domain.json")
-    table = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes)
+    table = encode_table(paper_data / "nltcs.csv.gz", "record_id", schema.attributes, keys=KEYS)
     assert table.records == 21_574
     raw = read_arrow(paper_data / "nltcs.csv.gz")
     back = decode(table.codes, schema.attributes, np.random.default_rng(0))

@@ -19,7 +19,7 @@ __all__ = [
 
 
 def read_records(
-    csv: Any, table: str, id_column: str, plan: Any, who: Any, id_format: str, ignore_extra: bool, person: str | None
+    who: Any, plan: Any, csv: Any, table: str, id_column: str, id_format: str, ignore_extra: bool, person: str | None
 ) -> Any:
     """The table of a party, encoded; says what it is doing, what is left out, and that encoding comes next."""
     formats = parse_formats(id_format)

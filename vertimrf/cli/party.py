@@ -162,7 +162,7 @@ def party(
         )
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
     compile_kernels("party", agreed.encoder)
-    records = read_records(csv, table, id_column, agreed, who, id_format, ignore_extra, person)
+    records = read_records(who, agreed, csv, table, id_column, id_format, ignore_extra, person)
     message = who.release(records, releases, lambda made: made.seal(agreed, own))
     write_release(out, message)
     click.echo(
@@ -211,7 +211,7 @@ def answer(
     releases = Releases.beside(secret_file)
     check_release(out, releases.folder, asked.message_size(agreed.party_names.index(own.party)))
     who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
-    records = read_records(csv, table, id_column, agreed, who, id_format, ignore_extra, person)
+    records = read_records(who, agreed, csv, table, id_column, id_format, ignore_extra, person)
     reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
     write_release(out, reply)
     click.echo(

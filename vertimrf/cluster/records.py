@@ -28,7 +28,7 @@ from ..plan.impossible import Combination
 from ..progress import Progress
 from ..tables.arrow import COMMAS, CsvFormat
 from ..tables.dropped import NONE, Dropped
-from ..tables.ids import EXAMPLES
+from ..tables.ids import EXAMPLES, IdKeys
 from ..tables.table import Columns, Encoded
 from . import work
 from .work import Quiet
@@ -211,6 +211,7 @@ def encode_partitions(
     person: str | None = None,
     csv: CsvFormat = COMMAS,
     *,
+    keys: IdKeys,
     impossible: Mapping[str, Combination] | None = None,
 ) -> ClusterRecords:
     """Encode a party's table where it lies; what stays is codes and digests, in the workers' memory.
@@ -225,7 +226,7 @@ def encode_partitions(
         id: the column of record ids.
         attributes: the party's part of the schema.
         name: what to call the table in errors; default the folder.
-        id_format, ignore_extra, person, csv, impossible: as for :func:`vertimrf.tables.table.encode_table`.
+        id_format, ignore_extra, person, csv, keys, impossible: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
         TableError: no table, no id column, ids of a type that cannot be any, no such format; or the cluster gave up, which what
@@ -234,7 +235,7 @@ def encode_partitions(
     """
     sources = partitions(source)
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
-    columns = Columns(id, tuple(attributes), where, tuple(id_format), person, impossible or {})
+    columns = Columns(id, tuple(attributes), where, keys, tuple(id_format), person, impossible or {})
     encode = functools.partial(work.encode, columns, ignore_extra, csv)
     parts = tuple(submit(client, "encode", encode, own) for own in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])

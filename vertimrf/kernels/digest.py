@@ -1,7 +1,15 @@
-"""Digests of record ids: xxHash64 (seed 0) of their bytes, in bulk, bit for bit that of the ``xxhash`` library.
+"""Keyed digests of record ids, in bulk: SipHash-2-4 of their bytes (Aumasson and Bernstein, 2012), 64 bits each.
 
 Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in one party's file meets "42" in another's.
-A digest is no secret and protects nothing; the keyed words (``prf``) do.
+
+SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256: to anybody who lacks the key, digests of
+distinct ids are independent uniform words, as far as anyone knows; the best attacks that are published reach fewer rounds. So
+whoever chooses an id without the key makes it a twin of another id with probability 2^-64 a try, and learns nothing from tries
+that fail, since the chance that any of q tries succeeds is q / 2^64 whatever the answers were. Whoever has the key can compute
+digests, and needs no more than 2^64 tries, perhaps far fewer, for a twin. Of n honest ids, two have one digest with probability
+n^2 / 2^65 at most: 3e-6 for ten million.
+
+An id is hashed together with the next ones, a block at a time: the state of a block lies in arrays, whose loops compile to SIMD.
 """
 
 from __future__ import annotations
@@ -10,19 +18,22 @@ import numpy as np
 import numpy.typing as npt
 
 from .jit import in_slices, kernel
-from .prf import rotate
+from .prf import INIT0, INIT1, INIT2, INIT3, sip_round
 
-__all__ = ["digest_fixed", "digest_integers", "digest_strings"]
+__all__ = ["KEY_BYTES", "digest_fixed", "digest_integers", "digest_strings"]
 
 U64 = np.uint64
-P1 = np.uint64(0x9E3779B185EBCA87)
-P2 = np.uint64(0xC2B2AE3D27D4EB4F)
-P3 = np.uint64(0x165667B19E3779F9)
-P4 = np.uint64(0x85EBCA77C2B2AE63)
-P5 = np.uint64(0x27D4EB2F165667C5)
+KEY_BYTES = 16
 LONGEST_INTEGER = 20
 # Fewest ids worth a thread.
 SHARE = 1 << 15
+# Ids that are hashed together.
+BLOCK = 64
+# Words of eight bytes of an id that are hashed together with the others'; the rest of a longer id is hashed by itself.
+TOGETHER = np.uint64(16)
+# Where the parts of a block's scratch memory begin: the four words of the state, the next word of every id, how many it has.
+V1, V2, V3, WORD, LAST = (np.uint64(BLOCK * i) for i in range(1, 6))
+SCRATCH = 6 * BLOCK
 
 
 @kernel(forceinline=True)
@@ -41,79 +52,101 @@ def read64(data, at):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def read32(data, at):  # type: ignore[no-untyped-def]
-    """Little-endian 32-bit word at a byte offset [uint64]."""
-    return (
-        U64(data[at])
-        | (U64(data[at + U64(1)]) << U64(8))
-        | (U64(data[at + U64(2)]) << U64(16))
-        | (U64(data[at + U64(3)]) << U64(24))
-    )
-
-
-@kernel(forceinline=True)
-def mix(accumulator, lane):  # type: ignore[no-untyped-def]
-    """One xxHash64 round."""
-    return rotate(accumulator + lane * P2, U64(31)) * P1
-
-
-@kernel(forceinline=True)
-def merge(h, accumulator):  # type: ignore[no-untyped-def]
-    """Fold one of the four accumulators into the hash."""
-    return (h ^ mix(U64(0), accumulator)) * P1 + P4
-
-
-@kernel
-def xxh64(data, at, end):  # type: ignore[no-untyped-def]
-    """xxHash64 of ``data[at:end]`` [uint8; offsets uint64], seed 0."""
-    length = end - at
-    if length >= U64(32):
-        a = P1 + P2
-        b = P2
-        c = U64(0)
-        d = U64(0) - P1
-        while end - at >= U64(32):
-            a = mix(a, read64(data, at))
-            b = mix(b, read64(data, at + U64(8)))
-            c = mix(c, read64(data, at + U64(16)))
-            d = mix(d, read64(data, at + U64(24)))
-            at += U64(32)
-        h = rotate(a, U64(1)) + rotate(b, U64(7)) + rotate(c, U64(12)) + rotate(d, U64(18))
-        h = merge(merge(merge(merge(h, a), b), c), d)
-    else:
-        h = P5
-    h = h + length
-    while end - at >= U64(8):
-        h = rotate(h ^ mix(U64(0), read64(data, at)), U64(27)) * P1 + P4
-        at += U64(8)
-    if end - at >= U64(4):
-        h = rotate(h ^ (read32(data, at) * P1), U64(23)) * P2 + P3
-        at += U64(4)
-    while at < end:
-        h = rotate(h ^ (U64(data[at]) * P5), U64(11)) * P1
-        at += U64(1)
-    h = (h ^ (h >> U64(33))) * P2
-    h = (h ^ (h >> U64(29))) * P3
-    return h ^ (h >> U64(32))
-
-
-@kernel
-def _strings(offsets, data, first, last, out):  # type: ignore[no-untyped-def]
-    bad = 0
-    for i in range(first, last):
-        begin = np.int64(offsets[i])
-        end = np.int64(offsets[i + 1])
-        if 0 <= begin <= end <= data.size:
-            out[i] = xxh64(data, U64(begin), U64(end))
+def last_word(data, begin, at, end):  # type: ignore[no-untyped-def]
+    """SipHash's last word of ``data[begin:end]``: the bytes from ``at`` on, fewer than eight, and the length modulo 256."""
+    word = U64(0)
+    if at < end:
+        if end >= U64(8):
+            word = read64(data, end - U64(8)) >> (U64(64) - ((end - at) << U64(3)))
         else:
-            bad += 1
+            shift = U64(0)
+            while at < end:
+                word |= U64(data[at]) << shift
+                shift += U64(8)
+                at += U64(1)
+    return word | ((end - begin) << U64(56))
+
+
+@kernel(forceinline=True)
+def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
+    """The state after another word of the message."""
+    v3 = v3 ^ word
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    return v0 ^ word, v1, v2, v3
+
+
+@kernel
+def _hash_block(k0, k1, data, begins, ends, scratch, out):  # type: ignore[no-untyped-def]
+    """Digests of ``data[begins[i]:ends[i]]``, of as many ids as ``out`` has room for, at most BLOCK.
+
+    Args:
+        k0, k1: key [uint64].
+        data: [uint8].
+        begins, ends: [shape=(at least out.size,), uint64], within the data.
+        scratch: [shape=(SCRATCH,), uint64], overwritten.
+        out: [shape=(n,), uint64], written.
+    """
+    n = U64(out.size)
+    most = U64(0)
+    for i in range(n):
+        scratch[i] = k0 ^ INIT0
+        scratch[i + V1] = k1 ^ INIT1
+        scratch[i + V2] = k0 ^ INIT2
+        scratch[i + V3] = k1 ^ INIT3
+        last = (ends[i] - begins[i]) >> U64(3)
+        scratch[i + LAST] = last
+        most = max(most, last)
+    for w in range(min(most + U64(1), TOGETHER)):
+        for i in range(n):
+            at = begins[i] + (w << U64(3))
+            if w < scratch[i + LAST]:
+                scratch[i + WORD] = read64(data, at)
+            elif w == scratch[i + LAST]:
+                scratch[i + WORD] = last_word(data, begins[i], at, ends[i])
+        for i in range(n):
+            a, b, c, d = absorb(scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3], scratch[i + WORD])
+            live = w <= scratch[i + LAST]
+            scratch[i] = a if live else scratch[i]
+            scratch[i + V1] = b if live else scratch[i + V1]
+            scratch[i + V2] = c if live else scratch[i + V2]
+            scratch[i + V3] = d if live else scratch[i + V3]
+    if most >= TOGETHER:
+        for i in range(n):
+            a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3]
+            for w in range(TOGETHER, scratch[i + LAST] + U64(1)):
+                at = begins[i] + (w << U64(3))
+                word = read64(data, at) if w < scratch[i + LAST] else last_word(data, begins[i], at, ends[i])
+                a, b, c, d = absorb(a, b, c, d, word)
+            scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3] = a, b, c, d
+    for i in range(n):
+        a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2] ^ U64(0xFF), scratch[i + V3]
+        for _ in range(4):
+            a, b, c, d = sip_round(a, b, c, d)
+        out[i] = a ^ b ^ c ^ d
+
+
+@kernel
+def _strings(k0, k1, offsets, data, first, last, out):  # type: ignore[no-untyped-def]
+    """Digests of strings in Arrow layout; returns how many have offsets that decrease, or reach outside the data."""
+    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    bad = 0
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            begin, end = offsets[i], offsets[i + 1]
+            fits = 0 <= begin <= end <= data.size
+            bad += not fits
+            begins[i - block] = U64(begin if fits else 0)
+            ends[i - block] = U64(end if fits else 0)
+        _hash_block(k0, k1, data, begins, ends, scratch, out[block:stop])
     return bad
 
 
 @kernel
-def _write_decimal(magnitude, negative, text):  # type: ignore[no-untyped-def]
-    """Decimal text right-aligned in ``text`` [shape=(LONGEST_INTEGER,), uint8]; returns where it begins."""
-    at = LONGEST_INTEGER
+def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-def]
+    """Decimal text right-aligned in ``text`` [uint8], up to ``end``; returns where it begins."""
+    at = end
     while True:
         rest = magnitude // U64(10)
         at -= 1
@@ -128,33 +161,42 @@ def _write_decimal(magnitude, negative, text):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _integers(magnitudes, signed, first, last, out):  # type: ignore[no-untyped-def]
-    text = np.empty(LONGEST_INTEGER, np.uint8)
-    for i in range(first, last):
-        magnitude = magnitudes[i]
-        negative = signed and (magnitude >> U64(63)) != U64(0)
-        if negative:
-            magnitude = U64(0) - magnitude
-        begin = _write_decimal(magnitude, negative, text)
-        out[i] = xxh64(text, U64(begin), U64(LONGEST_INTEGER))
+def _integers(k0, k1, magnitudes, signed, first, last, out):  # type: ignore[no-untyped-def]
+    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    text = np.empty(BLOCK * LONGEST_INTEGER, np.uint8)
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            magnitude = magnitudes[i]
+            negative = signed and (magnitude >> U64(63)) != U64(0)
+            if negative:
+                magnitude = U64(0) - magnitude
+            end = (i - block + 1) * LONGEST_INTEGER
+            begins[i - block] = U64(_write_decimal(magnitude, negative, text, end))
+            ends[i - block] = U64(end)
+        _hash_block(k0, k1, text, begins, ends, scratch, out[block:stop])
 
 
 @kernel
-def _fixed_bytes(flat, width, first, last, out):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        end = (i + 1) * width
-        while end > i * width and flat[end - 1] == 0:
-            end -= 1
-        out[i] = xxh64(flat, U64(i * width), U64(end))
+def _fixed_bytes(k0, k1, flat, width, first, last, out):  # type: ignore[no-untyped-def]
+    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            end = (i + 1) * width
+            while end > i * width and flat[end - 1] == 0:
+                end -= 1
+            begins[i - block] = U64(i * width)
+            ends[i - block] = U64(end)
+        _hash_block(k0, k1, flat, begins, ends, scratch, out[block:stop])
 
 
 @kernel
-def _write_utf8(points, text):  # type: ignore[no-untyped-def]
-    """UTF-8 of code points up to the trailing zeros; returns its length."""
+def _write_utf8(points, text, at):  # type: ignore[no-untyped-def]
+    """UTF-8 of code points up to the trailing zeros, from ``text[at]`` on; returns where it ends."""
     used = points.size
     while used > 0 and points[used - 1] == 0:
         used -= 1
-    at = 0
     for i in range(used):
         p = points[i]
         if p < 0x80:
@@ -179,16 +221,38 @@ def _write_utf8(points, text):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fixed_points(rows, first, last, out):  # type: ignore[no-untyped-def]
-    text = np.empty(4 * rows.shape[1], np.uint8)
-    for i in range(first, last):
-        out[i] = xxh64(text, U64(0), U64(_write_utf8(rows[i], text)))
+def _fixed_points(k0, k1, rows, first, last, out):  # type: ignore[no-untyped-def]
+    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    width = 4 * rows.shape[1]
+    text = np.empty(BLOCK * width, np.uint8)
+    for block in range(first, last, BLOCK):
+        stop = min(block + BLOCK, last)
+        for i in range(block, stop):
+            begin = (i - block) * width
+            begins[i - block] = U64(begin)
+            ends[i - block] = U64(_write_utf8(rows[i], text, begin))
+        _hash_block(k0, k1, text, begins, ends, scratch, out[block:stop])
 
 
-def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
+    """The two words of a key.
+
+    Raises:
+        ValueError: it has not 16 bytes.
+    """
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"A key of digests has {KEY_BYTES} bytes, not {len(key)}; draw them with secrets.token_bytes.")
+    k0, k1 = np.frombuffer(key, "<u8").astype(np.uint64)
+    return k0, k1
+
+
+def digest_strings(
+    key: bytes, offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint64]:
     """Digests of strings (or byte strings) in Arrow layout.
 
     Args:
+        key: 16 bytes that whoever may choose an id does not know.
         offsets: string i is ``data[offsets[i]:offsets[i + 1]]`` [shape=(n + 1,), int32 or int64, non-decreasing].
         data: UTF-8 bytes [uint8].
 
@@ -196,42 +260,53 @@ def digest_strings(offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
         [shape=(n,), uint64]
 
     Raises:
-        ValueError: offsets that decrease, or reach outside the data.
+        ValueError: offsets that decrease, or reach outside the data; a key of another length.
     """
     if len(offsets) == 0:
         raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
+    k0, k1 = key_words(key)
     out = np.empty(len(offsets) - 1, np.uint64)
     begins, text = np.require(offsets, np.int64, ["C", "W"]), np.require(data, np.uint8, ["C", "W"])
-    if any(in_slices(out.size, SHARE, lambda first, last: _strings(begins, text, first, last, out))):
+    if any(in_slices(out.size, SHARE, lambda first, last: _strings(k0, k1, begins, text, first, last, out))):
         raise ValueError(f"offsets must not decrease, and must stay within the data's {len(data)} bytes.")
     return out
 
 
-def digest_integers(values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
+def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     """Digests of whole numbers: those of their decimal text.
 
     Args:
+        key: as for :func:`digest_strings`.
         values: any integer dtype [shape=(n,)].
 
     Returns:
         [shape=(n,), uint64]
+
+    Raises:
+        ValueError: a key of another length.
     """
+    k0, k1 = key_words(key)
     signed = values.dtype.kind == "i"
     wide = np.require(values.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64), None, ["C", "W"])
     out = np.empty(wide.size, np.uint64)
-    in_slices(out.size, SHARE, lambda first, last: _integers(wide, signed, first, last, out))
+    in_slices(out.size, SHARE, lambda first, last: _integers(k0, k1, wide, signed, first, last, out))
     return out
 
 
-def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
+def digest_fixed(key: bytes, values: npt.NDArray) -> npt.NDArray[np.uint64]:
     """Digests of fixed-width NumPy strings: bytes (``S``) as they are, text (``U``) as UTF-8, without trailing zeros.
 
     Args:
+        key: as for :func:`digest_strings`.
         values: [shape=(n,), dtype S or U].
 
     Returns:
         [shape=(n,), uint64]
+
+    Raises:
+        ValueError: a key of another length.
     """
+    k0, k1 = key_words(key)
     unit = np.uint8 if values.dtype.kind == "S" else np.uint32
     width = values.dtype.itemsize // np.dtype(unit).itemsize
     out = np.empty(values.size, np.uint64)
@@ -243,7 +318,7 @@ def digest_fixed(values: npt.NDArray) -> npt.NDArray[np.uint64]:
     )
     if unit is np.uint8:
         flat = rows.reshape(-1)
-        in_slices(len(rows), SHARE, lambda first, last: _fixed_bytes(flat, rows.shape[1], first, last, out))
+        in_slices(len(rows), SHARE, lambda first, last: _fixed_bytes(k0, k1, flat, rows.shape[1], first, last, out))
     else:
-        in_slices(len(rows), SHARE, lambda first, last: _fixed_points(rows, first, last, out))
+        in_slices(len(rows), SHARE, lambda first, last: _fixed_points(k0, k1, rows, first, last, out))
     return out

@@ -141,8 +141,8 @@ JOBS = (
         "tables",
         {PARTY},
         (
-            (digest._strings, (I1, B1, *RANGE, U1)),
-            (digest._integers, (U1, boolean, *RANGE, U1)),
+            (digest._strings, (*KEY, I1, B1, *RANGE, U1)),
+            (digest._integers, (*KEY, U1, boolean, *RANGE, U1)),
             (contingency._count_records, (H2, I1, I1, int64, *RANGE)),
             (multiset._record_sum, (*KEY, U1, H2, *RANGE, U1)),
         ),
@@ -151,7 +151,7 @@ JOBS = (
     Job(
         "ids in NumPy arrays",
         (),
-        ((digest._fixed_bytes, (B1, int64, *RANGE, U1)), (digest._fixed_points, (uint32[:, ::1], *RANGE, U1))),
+        ((digest._fixed_bytes, (*KEY, B1, int64, *RANGE, U1)), (digest._fixed_points, (*KEY, uint32[:, ::1], *RANGE, U1))),
     ),
 )
 

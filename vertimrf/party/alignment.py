@@ -23,7 +23,7 @@ from ..files import container
 from ..keys import PrivateKey, open_sealed, read_base64, seal, to_base64
 from ..plan.plan import Plan
 from ..tables.ids import FORMATS, Absent, digest_ids, digested, format_ids
-from .secret import Secret, derive
+from .secret import Secret, derive, id_keys
 
 __all__ = ["Match", "best_match", "open_sample", "sample_ids", "seal_sample"]
 
@@ -63,8 +63,8 @@ class Match:
 def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, where: str) -> Sample:
     """Keyed digests of some ids, under every way of writing them.
 
-    Those people are taken whose ids, with all formats applied, have the least digests: other parties take the same ones, however
-    they write them.
+    Those people are taken whose ids, with all formats applied, have the least keyed digests: other parties take the same ones,
+    however they write them.
 
     Args:
         pieces: the id column, piece by piece.
@@ -77,8 +77,9 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
     """
     chosen, least = pa.chunked_array([], pa.null()), np.empty(0, np.uint64)
     absent, records = Absent(), 0
+    keys = id_keys(secret, plan.digest())
     for piece in pieces:
-        digests, present = digested(format_ids(piece, FORMATS, where), where)
+        digests, present = digested(keys.records, format_ids(piece, FORMATS, where), where)
         absent = absent.then(Absent.of(present, records))
         records += len(piece)
         # Of all so far the least; those that come first, where some are equal.
@@ -91,7 +92,7 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:
-        digests = digest_ids(format_ids(chosen, formats, where), where)
+        digests = digest_ids(keys.records, format_ids(chosen, formats, where), where)
         keyed = {hashlib.blake2b(digest.tobytes(), key=key, digest_size=DIGEST).digest() for digest in digests.astype("<u8")}
         out[formats] = np.frombuffer(b"".join(sorted(keyed)), np.uint8).reshape(-1, DIGEST)
     return out

@@ -17,7 +17,7 @@ from ..errors import PlanError, SchemaError, TableError
 from ..plan.forecast import least_memory
 from ..plan.plan import Plan
 from ..tables.arrow import COMMAS, CsvFormat, Source, open_pieces
-from ..tables.ids import format_ids, id_shapes, most_shapes
+from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
 from ..tables.table import Columns, check_columns, column_numbers, without_person
 from .persons import beyond
@@ -76,7 +76,7 @@ def check_table(
     """
     pieces = open_pieces(source, csv)
     attributes = plan.schema.part(party)
-    columns = Columns(id, attributes, where, tuple(id_format), person, ruled_out(plan.schema, party))
+    columns = Columns(id, attributes, where, IdKeys.drawn(), tuple(id_format), person, ruled_out(plan.schema, party))
     names = [name for name in pieces.names if name in columns.wanted or not ignore_extra]
     problems = []
     try:

@@ -35,7 +35,7 @@ from .check import check_memory
 from .local_model import release_local_model
 from .records import Composite, InMemory, Records
 from .releases import Release, Releases, table_digest
-from .secret import Secret, derive
+from .secret import Secret, derive, id_keys
 
 __all__ = ["Party"]
 
@@ -111,7 +111,7 @@ class Party:
         schema = self._plan.schema
         return encode_table(
             source, id, schema.part(self._name), None, id_format, ignore_extra, person, csv,
-            impossible=ruled_out(schema, self._name),
+            keys=id_keys(self._secret, self._plan.digest()), impossible=ruled_out(schema, self._name),
         )  # fmt: skip
 
     def run(self, table: Table | Records) -> Message:

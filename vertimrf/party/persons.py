@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
-from ..tables.ids import digested
+from ..tables.ids import IdKeys, digested
 from ..tables.table import Table, without_person
 
 __all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
@@ -96,7 +96,7 @@ def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table
     """
     if person not in table.column_names:
         raise without_person(where, person, table.column_names)
-    persons, present = digested(table[person], f"{where}, person column {person!r}")
+    persons, present = digested(IdKeys.drawn().persons, table[person], f"{where}, person column {person!r}")
     rows = np.flatnonzero(present)
     kept = kept_records(rows.astype(np.uint64), persons[rows], most, secrets.token_bytes(16))
     return table.take(pa.array(rows[kept]))

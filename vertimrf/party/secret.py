@@ -12,7 +12,7 @@ import json
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -22,7 +22,10 @@ from ..files.atomic import write_text
 from ..files.canonical import fingerprint
 from ..keys import PrivateKey, PublicKeys, called, open_sealed, read_base64, read_kind, seal, to_base64
 
-__all__ = ["Secret", "derive", "open_envelope", "seal_secret"]
+if TYPE_CHECKING:
+    from ..tables.ids import IdKeys
+
+__all__ = ["Secret", "derive", "id_keys", "open_envelope", "seal_secret"]
 
 SIZE = 32
 KIND = "secret"
@@ -121,3 +124,12 @@ def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
     """
     info = b"vertimrf " + purpose.encode()
     return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(secret.value)
+
+
+def id_keys(secret: Secret, plan_digest: bytes) -> IdKeys:
+    """Keys of the digests of ids under a plan: the same at all its parties, and unknown to everybody else."""
+    # Tables bring in Numba, which whoever opens an envelope does not need.
+    from ..tables.ids import IdKeys
+
+    records, persons = (derive(secret, plan_digest, purpose=purpose)[:16] for purpose in ("record ids", "person ids"))
+    return IdKeys(records, persons)

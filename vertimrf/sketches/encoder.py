@@ -203,7 +203,7 @@ def checked_records(
     if digests.dtype != np.uint64 or digests.ndim != 1:
         raise TableError(
             f"Record digests must be one row of uint64, not {digests.ndim}-dimensional {digests.dtype}; "
-            "make them from ids with vertimrf.encode.record_digests."
+            "make them from ids with vertimrf.tables.ids.record_digests."
         )
     if codes.ndim != 2 or codes.dtype.kind not in "iu":
         raise TableError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
-from ..kernels.digest import digest_fixed, digest_integers, digest_strings
+from ..kernels.digest import KEY_BYTES, digest_fixed, digest_integers, digest_strings
 
 __all__ = [
     "FORMATS",
     "Absent",
+    "IdKeys",
     "cell_value",
     "check_formats",
     "digest_ids",
@@ -38,6 +40,31 @@ DIGIT, LETTER = "0", "a"
 LONGEST_SHAPE = 40
 # Of rows at fault, so many are named.
 EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class IdKeys:
+    """Keys of the digests of ids, which tables share whose ids are to meet; their text form hides them.
+
+    Whoever may choose an id must not have them: he could find one with the digest of somebody else's
+    (:mod:`vertimrf.kernels.digest`). Parties derive them from their secret (:func:`vertimrf.party.secret.id_keys`).
+
+    Attributes:
+        records: 16 bytes, for the ids of records.
+        persons: 16 bytes, for the ids of persons.
+    """
+
+    records: bytes = field(repr=False)
+    persons: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if {len(self.records), len(self.persons)} != {KEY_BYTES}:
+            raise TableError(f"Keys of digests have {KEY_BYTES} bytes, not {len(self.records)} and {len(self.persons)}.")
+
+    @classmethod
+    def drawn(cls) -> IdKeys:
+        """Fresh keys from the operating system, for tables that one process reads."""
+        return cls(secrets.token_bytes(KEY_BYTES), secrets.token_bytes(KEY_BYTES))
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
@@ -145,10 +172,11 @@ def most_shapes(*counted: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def record_digests(ids: npt.NDArray) -> npt.NDArray[np.uint64]:
-    """64-bit digests of record ids; a whole number has the digest of its decimal text, so 42 meets "42".
+def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
+    """64-bit keyed digests of record ids; a whole number has the digest of its decimal text, so 42 meets "42".
 
     Args:
+        key: 16 bytes.
         ids: integers, or fixed-width NumPy strings or bytes [shape=(n,)].
 
     Returns:
@@ -161,9 +189,9 @@ def record_digests(ids: npt.NDArray) -> npt.NDArray[np.uint64]:
     if ids.ndim != 1:
         raise TableError(f"Record ids must be one row, not {ids.ndim}-dimensional.")
     if ids.dtype.kind in "iu":
-        return digest_integers(ids)
+        return digest_integers(key, ids)
     if ids.dtype.kind in "SU":
-        return digest_fixed(ids)
+        return digest_fixed(key, ids)
     raise TableError(
         f"Record ids must be integers or strings, not {ids.dtype}; convert them, for instance with ids.astype(str)."
     )
@@ -235,10 +263,11 @@ class Absent:
         )
 
 
-def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
-    """64-bit digests of record ids; a whole number has the digest of its decimal text, a UUID that of its usual text.
+def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
+    """64-bit keyed digests of ids; a whole number has the digest of its decimal text, a UUID that of its usual text.
 
     Args:
+        key: 16 bytes, one half of :class:`IdKeys`.
         column: text, bytes, whole numbers or UUIDs.
         where: names the column in errors.
 
@@ -248,13 +277,15 @@ def digest_ids(column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
     Raises:
         TableError: null or empty ids, or ids of another type.
     """
-    digests, present = digested(column, where)
+    digests, present = digested(key, column, where)
     if not present.all():
         raise TableError(Absent.of(present).sentence(where))
     return digests
 
 
-def digested(column: pa.ChunkedArray, where: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+def digested(
+    key: bytes, column: pa.ChunkedArray, where: str
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """As :func:`digest_ids`, of a piece of a table, and which records have an id [shape=(n,)]; the digests of others say nothing.
 
     Raises:
@@ -268,14 +299,14 @@ def digested(column: pa.ChunkedArray, where: str) -> tuple[npt.NDArray[np.uint64
     if pa.types.is_null(column.type):
         return np.zeros(len(column), np.uint64), present
     if pa.types.is_integer(column.type):
-        return digest_integers(pc.fill_null(column, 0).to_numpy()), present
+        return digest_integers(key, pc.fill_null(column, 0).to_numpy()), present
     if is_uuid(column.type):
-        return digest_strings(*uuid_text(column)), present
+        return digest_strings(key, *uuid_text(column)), present
     array = column.cast(pa.large_binary()).combine_chunks()
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     # Empty columns may have no buffer at all.
-    return digest_strings(bounds, np.frombuffer(data or b"", np.uint8)), present
+    return digest_strings(key, bounds, np.frombuffer(data or b"", np.uint8)), present
 
 
 def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:

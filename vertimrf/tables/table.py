@@ -21,7 +21,7 @@ from ..plan.calendar import to_number
 from ..plan.impossible import Combination
 from .arrow import COMMAS, CsvFormat, Pieces, Source, open_pieces
 from .dropped import NONE, Dropped, Kind, Reason
-from .ids import EXAMPLES, Absent, cell_value, digested, format_ids, is_text, repeated, repetition, shown
+from .ids import EXAMPLES, Absent, IdKeys, cell_value, digested, format_ids, is_text, repeated, repetition, shown
 from .impossible import Broken, breaking
 
 __all__ = [
@@ -56,9 +56,9 @@ class Table:
 
     Attributes:
         attributes: one per row of ``codes``.
-        digests: 64-bit digest of each record's id [shape=(n,), uint64], distinct.
+        digests: 64-bit keyed digest of each record's id [shape=(n,), uint64], distinct.
         codes: attribute-major codes [shape=(d, n), uint16, C-contiguous], each below its attribute's size.
-        persons: 64-bit digest of the id of each record's person [shape=(n,), uint64]; None where every record is a person.
+        persons: 64-bit keyed digest of the id of each record's person [shape=(n,), uint64]; None where every record is a person.
         dropped: what the table that was read has besides, for its holder's eyes; nothing that leaves is made of it.
     """
 
@@ -103,6 +103,7 @@ def encode_table(
     person: str | None = None,
     csv: CsvFormat = COMMAS,
     *,
+    keys: IdKeys,
     impossible: Mapping[str, Combination] | None = None,
 ) -> Table:
     """Encode one party's table; of a file no more than a piece lies in memory, and codes and digests stay.
@@ -123,6 +124,7 @@ def encode_table(
         ignore_extra: leave out columns that are not in the schema, instead of refusing the table.
         person: the column that says whose a record is, as ids do; None where every record is a person's only one.
         csv: how a CSV file is written.
+        keys: of the digests; those of tables whose ids are to meet are the same.
         impossible: combinations of codes that no record can have (:func:`vertimrf.tables.impossible.ruled_out`).
 
     Returns:
@@ -133,7 +135,7 @@ def encode_table(
         SchemaError: columns that the schema does not describe, or of a type that its values cannot have.
     """
     pieces = open_pieces(source, csv)
-    columns = Columns(id, tuple(attributes), name or pieces.where, tuple(id_format), person, impossible or {})
+    columns = Columns(id, tuple(attributes), name or pieces.where, keys, tuple(id_format), person, impossible or {})
     columns.check(pieces.names, ignore_extra)
     found = columns.encode(pieces)
     found.check()
@@ -176,6 +178,7 @@ class Columns:
         id: the column of record ids; None where every row is a record of its own.
         attributes: the schema's part.
         where: names the table in errors.
+        keys: of the digests of ids.
         id_format: what is done to ids.
         person: the column that says whose a record is, or None.
         impossible: combinations of codes that no record can have, by what the schema calls them; attributes by their place.
@@ -184,6 +187,7 @@ class Columns:
     id: str | None
     attributes: tuple[Attribute, ...]
     where: str
+    keys: IdKeys
     id_format: tuple[str, ...] = ()
     person: str | None = None
     impossible: Mapping[str, Combination] = field(default_factory=dict)
@@ -266,11 +270,11 @@ class Columns:
             fits = np.ones(piece.num_rows, bool)
             ids, owners, rows = np.arange(records, records + piece.num_rows, dtype=np.uint64), None, []
             if self.id is not None:
-                ids, present = digested(format_ids(piece[self.id], self.id_format, self.ids), self.ids)
+                ids, present = digested(self.keys.records, format_ids(piece[self.id], self.id_format, self.ids), self.ids)
                 absent = absent.then(Absent.of(present, records))
                 fits &= present
             if self.person is not None:
-                owners, present = digested(piece[self.person], self.owners)
+                owners, present = digested(self.keys.persons, piece[self.person], self.owners)
                 ownerless = ownerless.then(Absent.of(present, records))
                 fits &= present
             for i, (attribute, encoder) in enumerate(zip(self.attributes, encoders, strict=True)):

@@ -25,7 +25,7 @@ from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan, target_in_words
 from ..tables.ids import check_formats
 from .files import ANSWER, ENVELOPES, FOLLOW_UP, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_follow_up, read_plan
-from .folder import RELEASES, RunFolder, create, settings_as
+from .folder import RECEIVED, RELEASES, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
@@ -274,7 +274,11 @@ class PartyRun:
             return
         yield Step(PLAN, DONE, f"the plan {plan.fingerprint} came")
         if not self._is_accepted(PLAN, plan.digest()):
-            yield self._acceptance("the plan", "the server and all other parties", plan.fingerprint)
+            yield self._acceptance(
+                "the plan", "the server and all other parties", plan.fingerprint,
+                f"see with `vertimrf check {self.settings.table} --plan {self.folder / RECEIVED / PLAN} …` which records would "
+                "be left out, for nothing stops for them later; ",
+            )  # fmt: skip
             for name, what in ((SECRET, "the parties' secret"), (MESSAGE, "the message")):
                 yield Step(name, LATER, what)
             return
@@ -311,11 +315,11 @@ class PartyRun:
         else:
             yield Step(ANSWER, READY, f"to be made from {self.settings.table}")
 
-    def _acceptance(self, what: str, others: str, fingerprint: str) -> Step:
+    def _acceptance(self, what: str, others: str, fingerprint: str, before: str = "") -> Step:
         return Step(
             "acceptance",
             WAITS,
-            f"waits for you: compare {what}'s fingerprint, {fingerprint}, with {others}, by phone and in full, then "
+            f"waits for you: {before}compare {what}'s fingerprint, {fingerprint}, with {others}, by phone and in full, then "
             f"`vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
             "you",
         )

@@ -29,6 +29,7 @@ __all__ = [
     "Encoded",
     "Table",
     "align",
+    "cell_values",
     "check_same_records",
     "column_numbers",
     "encode_columns",

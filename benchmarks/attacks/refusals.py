@@ -1,8 +1,8 @@
 """Refusals: whoever wrote the schema learns of one record from whether a message goes out at all.
 
-The attacker knows how the victim's row looks, or planted a second row under her id, and has the schema rule that row out: by a
-value that is not listed, or a combination that is called impossible. He needs no message: that there is one, or none, is his answer.
-Here he plays against a party that refuses such a table, as parties once did, and against one that leaves the row out.
+The attacker knows how the row of his victim looks, or planted a second row under her id, and has the schema rule that row out: by
+a value that is not listed, or a combination that is called impossible. He needs no message: that there is one, or none, is his
+answer. Here he plays against a party that refuses such a table, as parties once did, and against one that leaves the row out.
 """
 
 from __future__ import annotations

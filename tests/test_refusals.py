@@ -327,3 +327,24 @@ def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path: Path) -> None:
     for name, broken, seen in (("utf-8", b"\xe9t\xe9", "\\xe9t\\xe9"), ("cp1252", b"\x81", "\\x81"), ("ascii", b"\xff", "\\xff")):
         path.write_bytes(b"id,x\n1,a\n2," + broken + b"\n3,c\n")
         assert [row["x"] for row in rows_in(path, CsvFormat(",", name))] == ["a", seen, "c"]
+
+
+@pytest.mark.parametrize("place", [0, 20, 39])
+@pytest.mark.parametrize("long", [b"900,1,a," + b"9" * 700, b"900," + b"x" * 700, b'900,1,"' + b"a\n" * 300 + b'",1'])
+def test_rows_longer_than_a_block_are_read_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, long: bytes
+) -> None:
+    """Arrow reads blocks, and gives up where a row is longer; the file is read again in larger ones, and told of once."""
+    header, *rows = lines_of(40)
+    ragged = [b"1", *rows[:place], long, *rows[place:], b"2"]
+    path = write(tmp_path / "table.csv", [header, *ragged])
+    told: dict[tuple[int, ...], list[tuple[str, int]]] = {(1 << 22,): [], (64, 256, 1 << 20): []}
+    read = []
+    for blocks, said in told.items():
+        monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
+        read.append(rows_in(path, CsvFormat(), lambda text, cells, said=said: said.append((text, cells))))  # type: ignore[misc]
+    assert read[0] == read[1]
+    assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
+    one, many = told.values()
+    assert one == many
+    assert len(one) == 2 + (len(read[0]) == 40)

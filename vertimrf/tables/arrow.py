@@ -32,8 +32,9 @@ STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
 # Of a table that is read in pieces, so many cells lie in memory at a time, in so many rows at most.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
-# Of a CSV file, so many bytes are read at a time; a row may have as many.
-BLOCK_BYTES = 1 << 22
+# Of a CSV file, so many bytes are read at a time: the first, but for rows that are longer. What Arrow says of such a row.
+BLOCKS = (1 << 22, 1 << 26, 1 << 30)
+STRADDLING = "straddling object"
 # Of a column of a Parquet file, so many bytes are read at a time.
 READ_BYTES = 1 << 20
 # Types of text, and of its bytes.
@@ -215,8 +216,7 @@ def _file_batches(
                     check_sound(batch)
                 yield batch
         else:
-            with open_csv(path, csv, columns=columns, unreadable=unreadable) as reader:
-                yield from reader
+            yield from csv_batches(path, csv, columns, unreadable)
 
 
 @contextlib.contextmanager
@@ -301,8 +301,8 @@ def read_file(path: Path, csv: CsvFormat) -> pa.Table:
                 # Offsets and indices that lead elsewhere, which nobody else looks at.
                 table.validate(full=True)
         else:
-            with open_csv(path, csv) as reader:
-                table = reader.read_all()
+            names = csv_names(path, csv)
+            table = pa.Table.from_batches(csv_batches(path, csv, names), pa.schema(dict.fromkeys(names, pa.string())))
     check_names(table.column_names, str(path))
     return table
 
@@ -383,31 +383,44 @@ class _Decoded:
         self.closed = True
 
 
-def open_csv(
-    path: Path,
-    csv: CsvFormat = COMMAS,
-    block_size: int = BLOCK_BYTES,
-    columns: Sequence[str] | None = None,
-    unreadable: Unreadable | None = None,
-) -> pa.csv.CSVStreamingReader:
-    """A streaming reader that leaves every cell as text; only cells with nothing between the commas are null.
+def csv_batches(
+    path: Path, csv: CsvFormat, columns: Sequence[str], unreadable: Unreadable | None = None
+) -> Iterator[pa.RecordBatch]:
+    """A CSV file's rows; every cell stays text, and only cells with nothing between the commas are null.
 
     Args:
         path, csv: the file, and how it is written.
-        block_size: bytes read at a time.
-        columns: those to read; None for all.
+        columns: those to read.
         unreadable: see :meth:`Pieces.read`.
     """
+    types = dict.fromkeys(csv_names(path, csv), pa.string())
+    given = told = 0
+    for block_size in BLOCKS:
+        # A row that is longer than a block has the file read again in larger ones, from the first row that was not given yet.
+        before, seen = given, 0
 
-    names = csv_names(path, csv)
+        def invalid(row: pa.csv.InvalidRow) -> str:
+            nonlocal seen, told
+            if unreadable is None:
+                return "error"
+            seen += 1
+            if seen > told:
+                told = seen
+                unreadable(row.text, row.actual_columns)
+            return "skip"
 
-    def skip(row: pa.csv.InvalidRow) -> str:
-        if unreadable is None:
-            return "error"
-        unreadable(row.text, row.actual_columns)
-        return "skip"
-
-    return _open_csv(path, csv, block_size, skip, dict.fromkeys(names, pa.string()), list(columns or names))
+        try:
+            with _open_csv(path, csv, block_size, invalid, types, list(columns)) as reader:
+                for batch in reader:
+                    left = batch.slice(min(before, batch.num_rows))
+                    before -= batch.num_rows - left.num_rows
+                    given += left.num_rows
+                    if left.num_rows:
+                        yield left
+            return
+        except pa.ArrowInvalid as error:
+            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
+                raise
 
 
 def csv_names(path: Path, csv: CsvFormat) -> list[str]:
@@ -416,8 +429,14 @@ def csv_names(path: Path, csv: CsvFormat) -> list[str]:
     Raises:
         TableError: two have one name.
     """
-    with _open_csv(path, csv, BLOCK_BYTES, lambda _: "skip", {}, []) as reader:
-        names: list[str] = reader.schema.names
+    for block_size in BLOCKS:
+        try:
+            with _open_csv(path, csv, block_size, lambda _: "skip", {}, []) as reader:
+                names: list[str] = reader.schema.names
+            break
+        except pa.ArrowInvalid as error:
+            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
+                raise
     check_names(names, str(path))
     return names
 

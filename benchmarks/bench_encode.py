@@ -38,6 +38,8 @@ from vertimrf.sketches.parameters import SharedKeyPlan
 
 Action = Callable[[], Any]
 SECRET = bytes(32)
+# The last is a UUID's.
+ID_BYTES = (8, 16, 24, 36)
 THREADS = [count for count in (1, 2, 4, 8, 16) if count <= numba.config.NUMBA_NUM_THREADS]
 
 
@@ -105,11 +107,11 @@ def datasketches_hll(n: int, u: int) -> Action:
     return action
 
 
-def string_ids(n: int) -> tuple[Action, Action]:
-    """Digests of n string ids: in bulk from an Arrow buffer, and in a Python loop."""
-    ids = [f"record-{i:08d}" for i in range(n)]
+def string_ids(n: int, width: int = 15) -> tuple[Action, Action]:
+    """Digests of n string ids of so many bytes: keyed, in bulk from an Arrow buffer; unkeyed, in a Python loop over xxhash."""
+    ids = [f"{i:0{width}d}" for i in range(n)]
     data = np.frombuffer("".join(ids).encode(), np.uint8)
-    offsets = np.arange(0, 15 * n + 1, 15, dtype=np.int32)
+    offsets = np.arange(0, width * n + 1, width, dtype=np.int64)
     return lambda: digest_strings(SECRET[:16], offsets, data), lambda: [xxhash.xxh64_intdigest(x.encode()) for x in ids]
 
 
@@ -173,9 +175,10 @@ def test_datasketches_hll(benchmark: Any) -> None:
     measure(benchmark, datasketches_hll(10**5, 8), 10**5)
 
 
+@pytest.mark.parametrize("width", ID_BYTES)
 @pytest.mark.parametrize("how", ["bulk", "loop"])
-def test_digests_of_string_ids(benchmark: Any, how: str) -> None:
-    measure(benchmark, string_ids(10**6)[how == "loop"], 10**6)
+def test_digests_of_string_ids(benchmark: Any, how: str, width: int) -> None:
+    measure(benchmark, string_ids(10**6, width)[how == "loop"], 10**6)
 
 
 def medians(*actions: Action, rounds: int = 5) -> list[float]:
@@ -235,7 +238,7 @@ def bars() -> list[Verdict]:
     small, large = medians(encode_pairs(10**5, 8, 8, 10**5), encode_pairs(million, 8, 8, million), rounds=3)
     one, two = medians(*(with_threads(count, encode_pairs(million, 8, 8, keys)) for count in (1, 2)))
     shared, dense_shared = medians(encode_shared_keys(million, 8, 8, 2000), encode_every_pair(20_000, 8, 8, 2000))
-    bulk, each = medians(*string_ids(million))
+    hashed = {width: medians(*string_ids(million, width)) for width in ID_BYTES}
     cold, cached = compile_seconds()
     return [
         Verdict("encode n=1e6 d=8 u=8 t=131,072, both parties [s]", base),
@@ -247,7 +250,10 @@ def bars() -> list[Verdict]:
         at_most("n=1e7 in chunks of 1e6, times n=1e6", many / few, 10),
         Verdict("(1e6, 1e6) over (1e5, 1e5), n*t being 100 times larger", large / small),
         at_least("published shared keys n=1e6 t=2,000, times dense", dense_shared / 20_000 / (shared / million), 100),
-        at_least("1e6 string ids to digests, times a Python loop", each / bulk, 10),
+        *(
+            at_least(f"1e6 string ids of {width} bytes to keyed digests, times a Python loop over xxhash", each / bulk, 10)
+            for width, (bulk, each) in hashed.items()
+        ),
         at_least("2 threads, times 1 thread", one / two, 1.8),
         at_most("cold compilation, whole process [s]", cold, 15),
         at_most("second process, from the cache [s]", cached, 1),

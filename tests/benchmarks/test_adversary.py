@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import adversary
-from benchmarks.attacks import bucket, refusals, relay
+from benchmarks.attacks import bucket, ids, refusals, relay
 from benchmarks.attacks.deployment import NAMES, deploy
 from benchmarks.verdict import at_least, at_most
 from vertimrf.files import sealed
@@ -40,6 +40,13 @@ def test_the_relay_is_noticed_in_every_position(positions):
             assert any(what in position for position, _ in positions), what
     assert sum("offer of the server swapped" in position for position, _ in positions) == 3
     assert Counter(position.split(":")[0] for position, _ in positions)["envelope for 'insurer'"] == 11
+
+
+def test_chosen_ids_work_against_unkeyed_digests_and_not_against_parties(monkeypatch):
+    monkeypatch.setattr(ids, "TRIES", 20)
+    found = list(ids.rows())
+    assert [row.name for row in found if not row.holds] == []
+    assert [row.value for row in found] == [1, 1, 0, 4, 2]
 
 
 def test_without_a_relay_nothing_is_refused(run):

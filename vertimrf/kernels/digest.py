@@ -1,15 +1,16 @@
-"""Keyed digests of record ids, in bulk: SipHash-2-4 of their bytes (Aumasson and Bernstein, 2012), 64 bits each.
+"""Keyed digests of record ids, in bulk: SipHash-2-4 (Aumasson and Bernstein, 2012) of their bytes, 64 bits of output.
 
 Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in one party's file meets "42" in another's.
 
-SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256: to anybody who lacks the key, digests of
-distinct ids are independent uniform words, as far as anyone knows; the best attacks that are published reach fewer rounds. So
-whoever chooses an id without the key makes it a twin of another id with probability 2^-64 a try, and learns nothing from tries
-that fail, since the chance that any of q tries succeeds is q / 2^64 whatever the answers were. Whoever has the key can compute
-digests, and needs no more than 2^64 tries, perhaps far fewer, for a twin. Of n honest ids, two have one digest with probability
-n^2 / 2^65 at most: 3e-6 for ten million.
+SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anybody without the key, the digests of
+distinct ids are independent uniform words, as far as is known: its authors claim 64 bits of security for its output, and the
+differential characteristic that its cryptanalysis found has probability 2^-236 (Dobraunig, Mendel and Schläffer, 2014). So
+whoever chooses ids without the key hits the digest of another id with probability 2^-64 a try. Failed tries say nothing that
+helps the next one: q tries succeed with probability q / 2^64 at most. Whoever has the key is not held off: he finds an id with
+a given digest in 2^64 tries at most. By chance alone, two of n ids have one digest with probability n^2 / 2^65 at most: 3e-6
+for ten million ids.
 
-An id is hashed together with the next ones, a block at a time: the state of a block lies in arrays, whose loops compile to SIMD.
+The ids of a block are hashed side by side. The state of all of them lies in arrays, and the loops over these compile to SIMD.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ LONGEST_INTEGER = 20
 SHARE = 1 << 15
 # Ids that are hashed together.
 BLOCK = 64
-# Words of eight bytes of an id that are hashed together with the others'; the rest of a longer id is hashed by itself.
-TOGETHER = np.uint64(16)
-# Where the parts of a block's scratch memory begin: the four words of the state, the next word of every id, how many it has.
-V1, V2, V3, WORD, LAST = (np.uint64(BLOCK * i) for i in range(1, 6))
-SCRATCH = 6 * BLOCK
+# Bytes of an id that are hashed together with the others'; the rest of a longer id is hashed by itself.
+TOGETHER = np.uint64(128)
+# Where the parts of a block's scratch memory begin: the four words of the state, and the next eight bytes of every id.
+V1, V2, V3, WORD = (np.uint64(BLOCK * i) for i in range(1, 5))
+SCRATCH = 5 * BLOCK
 
 
 @kernel(forceinline=True)
@@ -52,19 +53,18 @@ def read64(data, at):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def last_word(data, begin, at, end):  # type: ignore[no-untyped-def]
-    """SipHash's last word of ``data[begin:end]``: the bytes from ``at`` on, fewer than eight, and the length modulo 256."""
-    word = U64(0)
-    if at < end:
-        if end >= U64(8):
-            word = read64(data, end - U64(8)) >> (U64(64) - ((end - at) << U64(3)))
-        else:
-            shift = U64(0)
-            while at < end:
-                word |= U64(data[at]) << shift
-                shift += U64(8)
-                at += U64(1)
-    return word | ((end - begin) << U64(56))
+def eight_bytes(data, at):  # type: ignore[no-untyped-def]
+    """The bytes from ``at`` on, eight or as many as there are, as a little-endian word; ``data`` has at least eight."""
+    begin = min(at, U64(data.size - 8))
+    return read64(data, begin) >> min((at - begin) << U64(3), U64(63))
+
+
+@kernel(forceinline=True)
+def message_word(word, done, length):  # type: ignore[no-untyped-def]
+    """The word that SipHash takes in after ``done`` bytes: eight bytes, or those that are left and the length modulo 256."""
+    left = length - done
+    kept = (U64(1) << ((left & U64(7)) << U64(3))) - U64(1)
+    return word if left >= U64(8) else (word & kept) | (length << U64(56))
 
 
 @kernel(forceinline=True)
@@ -77,47 +77,41 @@ def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hash_block(k0, k1, data, begins, ends, scratch, out):  # type: ignore[no-untyped-def]
-    """Digests of ``data[begins[i]:ends[i]]``, of as many ids as ``out`` has room for, at most BLOCK.
+def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no-untyped-def]
+    """Digests of ``data[begins[i]:begins[i] + lengths[i]]``, of as many ids as ``out`` has room for, at most BLOCK.
 
     Args:
         k0, k1: key [uint64].
-        data: [uint8].
-        begins, ends: [shape=(at least out.size,), uint64], within the data.
+        data: [shape=(at least 8,), uint8].
+        begins, lengths: [shape=(BLOCK,), uint64], within the data.
         scratch: [shape=(SCRATCH,), uint64], overwritten.
         out: [shape=(n,), uint64], written.
     """
     n = U64(out.size)
-    most = U64(0)
+    longest = U64(0)
     for i in range(n):
         scratch[i] = k0 ^ INIT0
         scratch[i + V1] = k1 ^ INIT1
         scratch[i + V2] = k0 ^ INIT2
         scratch[i + V3] = k1 ^ INIT3
-        last = (ends[i] - begins[i]) >> U64(3)
-        scratch[i + LAST] = last
-        most = max(most, last)
-    for w in range(min(most + U64(1), TOGETHER)):
+        longest = max(longest, lengths[i])
+    for done in range(U64(0), min(longest + U64(1), TOGETHER), U64(8)):
         for i in range(n):
-            at = begins[i] + (w << U64(3))
-            if w < scratch[i + LAST]:
-                scratch[i + WORD] = read64(data, at)
-            elif w == scratch[i + LAST]:
-                scratch[i + WORD] = last_word(data, begins[i], at, ends[i])
+            scratch[i + WORD] = eight_bytes(data, begins[i] + done)
         for i in range(n):
-            a, b, c, d = absorb(scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3], scratch[i + WORD])
-            live = w <= scratch[i + LAST]
-            scratch[i] = a if live else scratch[i]
-            scratch[i + V1] = b if live else scratch[i + V1]
-            scratch[i + V2] = c if live else scratch[i + V2]
-            scratch[i + V3] = d if live else scratch[i + V3]
-    if most >= TOGETHER:
+            word = message_word(scratch[i + WORD], done, lengths[i])
+            a, b, c, d = absorb(scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3], word)
+            # All ones where an id has ended already and its state stays; a branch would cost processors without AVX-512 the SIMD.
+            ended = U64(np.int64(lengths[i] - done) >> np.int64(63))
+            scratch[i] = a ^ ((a ^ scratch[i]) & ended)
+            scratch[i + V1] = b ^ ((b ^ scratch[i + V1]) & ended)
+            scratch[i + V2] = c ^ ((c ^ scratch[i + V2]) & ended)
+            scratch[i + V3] = d ^ ((d ^ scratch[i + V3]) & ended)
+    if longest >= TOGETHER:
         for i in range(n):
             a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3]
-            for w in range(TOGETHER, scratch[i + LAST] + U64(1)):
-                at = begins[i] + (w << U64(3))
-                word = read64(data, at) if w < scratch[i + LAST] else last_word(data, begins[i], at, ends[i])
-                a, b, c, d = absorb(a, b, c, d, word)
+            for done in range(TOGETHER, lengths[i] + U64(1), U64(8)):
+                a, b, c, d = absorb(a, b, c, d, message_word(eight_bytes(data, begins[i] + done), done, lengths[i]))
             scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3] = a, b, c, d
     for i in range(n):
         a, b, c, d = scratch[i], scratch[i + V1], scratch[i + V2] ^ U64(0xFF), scratch[i + V3]
@@ -127,19 +121,19 @@ def _hash_block(k0, k1, data, begins, ends, scratch, out):  # type: ignore[no-un
 
 
 @kernel
-def _strings(k0, k1, offsets, data, first, last, out):  # type: ignore[no-untyped-def]
-    """Digests of strings in Arrow layout; returns how many have offsets that decrease, or reach outside the data."""
-    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+def _strings(k0, k1, offsets, data, size, first, last, out):  # type: ignore[no-untyped-def]
+    """Digests of strings in Arrow layout; returns how many have offsets that decrease, or reach beyond ``size`` bytes."""
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
     bad = 0
     for block in range(first, last, BLOCK):
         stop = min(block + BLOCK, last)
         for i in range(block, stop):
             begin, end = offsets[i], offsets[i + 1]
-            fits = 0 <= begin <= end <= data.size
+            fits = 0 <= begin <= end <= size
             bad += not fits
             begins[i - block] = U64(begin if fits else 0)
-            ends[i - block] = U64(end if fits else 0)
-        _hash_block(k0, k1, data, begins, ends, scratch, out[block:stop])
+            lengths[i - block] = U64(end - begin if fits else 0)
+        _hash_block(k0, k1, data, begins, lengths, scratch, out[block:stop])
     return bad
 
 
@@ -162,7 +156,7 @@ def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-d
 
 @kernel
 def _integers(k0, k1, magnitudes, signed, first, last, out):  # type: ignore[no-untyped-def]
-    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
     text = np.empty(BLOCK * LONGEST_INTEGER, np.uint8)
     for block in range(first, last, BLOCK):
         stop = min(block + BLOCK, last)
@@ -172,14 +166,15 @@ def _integers(k0, k1, magnitudes, signed, first, last, out):  # type: ignore[no-
             if negative:
                 magnitude = U64(0) - magnitude
             end = (i - block + 1) * LONGEST_INTEGER
-            begins[i - block] = U64(_write_decimal(magnitude, negative, text, end))
-            ends[i - block] = U64(end)
-        _hash_block(k0, k1, text, begins, ends, scratch, out[block:stop])
+            begin = _write_decimal(magnitude, negative, text, end)
+            begins[i - block] = U64(begin)
+            lengths[i - block] = U64(end - begin)
+        _hash_block(k0, k1, text, begins, lengths, scratch, out[block:stop])
 
 
 @kernel
 def _fixed_bytes(k0, k1, flat, width, first, last, out):  # type: ignore[no-untyped-def]
-    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
     for block in range(first, last, BLOCK):
         stop = min(block + BLOCK, last)
         for i in range(block, stop):
@@ -187,8 +182,8 @@ def _fixed_bytes(k0, k1, flat, width, first, last, out):  # type: ignore[no-unty
             while end > i * width and flat[end - 1] == 0:
                 end -= 1
             begins[i - block] = U64(i * width)
-            ends[i - block] = U64(end)
-        _hash_block(k0, k1, flat, begins, ends, scratch, out[block:stop])
+            lengths[i - block] = U64(end - i * width)
+        _hash_block(k0, k1, flat, begins, lengths, scratch, out[block:stop])
 
 
 @kernel
@@ -222,7 +217,7 @@ def _write_utf8(points, text, at):  # type: ignore[no-untyped-def]
 
 @kernel
 def _fixed_points(k0, k1, rows, first, last, out):  # type: ignore[no-untyped-def]
-    begins, ends, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
+    begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
     width = 4 * rows.shape[1]
     text = np.empty(BLOCK * width, np.uint8)
     for block in range(first, last, BLOCK):
@@ -230,8 +225,8 @@ def _fixed_points(k0, k1, rows, first, last, out):  # type: ignore[no-untyped-de
         for i in range(block, stop):
             begin = (i - block) * width
             begins[i - block] = U64(begin)
-            ends[i - block] = U64(_write_utf8(rows[i], text, begin))
-        _hash_block(k0, k1, text, begins, ends, scratch, out[block:stop])
+            lengths[i - block] = U64(_write_utf8(rows[i], text, begin) - begin)
+        _hash_block(k0, k1, text, begins, lengths, scratch, out[block:stop])
 
 
 def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
@@ -244,6 +239,13 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
         raise ValueError(f"A key of digests has {KEY_BYTES} bytes, not {len(key)}; draw them with secrets.token_bytes.")
     k0, k1 = np.frombuffer(key, "<u8").astype(np.uint64)
     return k0, k1
+
+
+def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
+    """The bytes as kernels take them: read-only, as Arrow's are, with zeros behind them where they are fewer than a word."""
+    out = np.ascontiguousarray(data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8).view()
+    out.flags.writeable = False
+    return out
 
 
 def digest_strings(
@@ -266,8 +268,8 @@ def digest_strings(
         raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
     k0, k1 = key_words(key)
     out = np.empty(len(offsets) - 1, np.uint64)
-    begins, text = np.require(offsets, np.int64, ["C", "W"]), np.require(data, np.uint8, ["C", "W"])
-    if any(in_slices(out.size, SHARE, lambda first, last: _strings(k0, k1, begins, text, first, last, out))):
+    begins, text = np.require(offsets, np.int64, ["C", "W"]), eight_or_more(data)
+    if any(in_slices(out.size, SHARE, lambda first, last: _strings(k0, k1, begins, text, len(data), first, last, out))):
         raise ValueError(f"offsets must not decrease, and must stay within the data's {len(data)} bytes.")
     return out
 
@@ -317,7 +319,7 @@ def digest_fixed(key: bytes, values: npt.NDArray) -> npt.NDArray[np.uint64]:
         else np.zeros((values.size, 1), unit)
     )
     if unit is np.uint8:
-        flat = rows.reshape(-1)
+        flat = eight_or_more(rows.reshape(-1))
         in_slices(len(rows), SHARE, lambda first, last: _fixed_bytes(k0, k1, flat, rows.shape[1], first, last, out))
     else:
         in_slices(len(rows), SHARE, lambda first, last: _fixed_points(k0, k1, rows, first, last, out))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numba import boolean, float32, float64, int16, int32, int64, uint8, uint16, uint32, uint64
+from numba.types import Array
 
 from . import (
     carry,
@@ -45,6 +46,7 @@ PAIRS, COUNTS = "scheduled-pairs", "count-sketch"
 F1, F2 = float64[::1], float64[:, ::1]
 I1, I2 = int64[::1], int64[:, ::1]
 B1, B2 = uint8[::1], uint8[:, ::1]
+READ_ONLY = Array(uint8, 1, "C", readonly=True)
 H1, H2 = uint16[::1], uint16[:, ::1]
 W1, U1, U2 = uint32[::1], uint64[::1], uint64[:, ::1]
 M1, M3, M4 = int32[::1], int32[:, :, ::1], int32[:, :, :, ::1]
@@ -141,7 +143,7 @@ JOBS = (
         "tables",
         {PARTY},
         (
-            (digest._strings, (*KEY, I1, B1, *RANGE, U1)),
+            (digest._strings, (*KEY, I1, READ_ONLY, int64, *RANGE, U1)),
             (digest._integers, (*KEY, U1, boolean, *RANGE, U1)),
             (contingency._count_records, (H2, I1, I1, int64, *RANGE)),
             (multiset._record_sum, (*KEY, U1, H2, *RANGE, U1)),
@@ -151,7 +153,7 @@ JOBS = (
     Job(
         "ids in NumPy arrays",
         (),
-        ((digest._fixed_bytes, (*KEY, B1, int64, *RANGE, U1)), (digest._fixed_points, (*KEY, uint32[:, ::1], *RANGE, U1))),
+        ((digest._fixed_bytes, (*KEY, READ_ONLY, int64, *RANGE, U1)), (digest._fixed_points, (*KEY, uint32[:, ::1], *RANGE, U1))),
     ),
 )
 

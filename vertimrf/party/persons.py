@@ -1,4 +1,9 @@
-"""Whose a record is: at most so many records of one person take part, the same ones at every party."""
+"""Whose a record is: at most so many records of one person take part, the same ones at every party.
+
+A person is the digest of a person's id. Two persons with one digest would be one, and removing one of them could change up to
+twice as many records as the plan is priced for. Digests are keyed (:mod:`vertimrf.kernels.digest`): by chance this happens to a
+given person with probability n / 2^64 among n persons, and nobody who lacks the parties' key can bring it about.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +31,11 @@ def kept_records(records: Digests, persons: Digests, most: int, key: bytes) -> n
     """Which records take part: of every person those, at most so many, whose keyed digests are smallest.
 
     Whoever has the key and the same records of a person keeps the same ones, whatever the order of the table. What is kept of one
-    person depends on nobody else's records.
+    person depends on nobody else's records, as long as no other person has the same digest.
 
     Args:
-        records: digests of the records' ids, distinct [shape=(n,), uint64].
-        persons: digests of the persons' ids [shape=(n,), uint64].
+        records: keyed digests of the records' ids, distinct [shape=(n,), uint64].
+        persons: keyed digests of the persons' ids [shape=(n,), uint64].
         most: records that are kept of a person.
         key: 16 bytes or more.
     """

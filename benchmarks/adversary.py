@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.attacks import bucket, double_release, fingerprints, ids, mutations, relay
+from benchmarks.attacks import bucket, double_release, fingerprints, ids, mutations, refusals, relay
 from benchmarks.verdict import Verdict, conclude, show
 
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
@@ -23,6 +23,7 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "bucket": bucket.rows,
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
+    "refusals": refusals.rows,
     "chosen ids": ids.rows,
     "mutants": mutations.rows,
 }

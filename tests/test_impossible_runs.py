@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tests.builders import dealt
 from tests.roles import run_server
 from vertimrf.cli import main
-from vertimrf.errors import ModelError, NoMassError, SchemaError
+from vertimrf.errors import ModelError, NoMassError
 from vertimrf.evaluate import evaluate
 from vertimrf.model.measurement import Measurement
 from vertimrf.named_model import Model
@@ -26,9 +26,10 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.plan import Shares
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
+from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.server import contradicted
 from vertimrf.synthesizer import Synthesizer
-from vertimrf.tables.impossible import breaking, count_broken
+from vertimrf.tables.impossible import breaking
 from vertimrf.trial import run_protocol
 
 RECORDS = 3000
@@ -226,23 +227,26 @@ def test_one_holder_keeps_them_too(tmp_path: Path) -> None:
         model.sample(10, given={"age": 3, "job": "none", "pupil": "no"})
 
 
-def test_a_table_that_has_one_is_refused_before_anything_is_released(tmp_path: Path) -> None:
+def test_records_that_have_one_are_dropped() -> None:
     table = real().to_pandas()
     table.loc[[4, 7], "pupil"] = "yes"
     table.loc[[4, 7], "age"] = 70
-    codes = encoded(pa.Table.from_pandas(table))
     plan = make_plan(schema(), epsilon=1.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=100_000)
-    one, _ = dealt(plan.schema, codes)
-    words = (
-        "The table of one: 2 records (the first is row 5) have what the schema says cannot be: age from 60 and pupil = 'yes'; "
-        "correct the records, or leave the combination out of the schema."
-    )
-    with pytest.raises(SchemaError) as caught:
-        Party(plan, "one", Secret.new()).run(one)
-    assert str(caught.value) == words
-    with pytest.raises(SchemaError, match="2 records"):
-        Synthesizer(schema(), id="id", expected_records=RECORDS).fit(table, epsilon=1.0)
-    assert all(not each.count for each in count_broken(codes[3:], list(plan.schema.combinations_at("two").values())))
+    party = Party(plan, "one", Secret.new())
+    words = "2 records (the first is row 5) have what the schema says cannot be: age from 60 and pupil = 'yes'; correct"
+    read = party.encode(table[["id", "age", "cancelled", "pupil"]], "id")
+    assert read.records == RECORDS - 2
+    assert [reason.sentence for reason in read.dropped.reasons] == [
+        f"The table: {words} the records, or leave the combination out of the schema."
+    ]
+    # Also where a table was encoded without the plan: what is released is that of the table without them.
+    one, _ = dealt(plan.schema, encoded(pa.Table.from_pandas(table)))
+    fitting = one.only(~np.isin(np.arange(RECORDS), [4, 7]))
+    assert (fitting.codes == read.codes).all()
+    released = [Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(own).to_bytes(plan) for own in (one, fitting)]
+    assert released[0] == released[1]
+    made = Synthesizer(schema(), id="id", expected_records=RECORDS).fit(table, epsilon=1.0)
+    assert made.dropped.records == 2
 
 
 def test_evaluation_counts_them() -> None:

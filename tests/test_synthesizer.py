@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from vertimrf import Attribute, Model, Schema, Synthesizer
 from vertimrf.cli import main
-from vertimrf.errors import MessageError, ModelError, NoMassError, PlanError, SchemaError, TableError
+from vertimrf.errors import MessageError, ModelError, NoMassError, PlanError, SchemaError
 from vertimrf.files import container
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
@@ -110,12 +110,16 @@ def test_tables_of_every_kind(frame, tmp_path):
         assert np.abs(made.marginal("smoker") - exact(frame, "smoker")).max() < 100
 
 
-def test_ids_are_left_out_and_must_be_distinct(frame):
+def test_ids_are_left_out_and_each_counts_once(frame):
     with_id = frame.assign(person=np.arange(ROWS))
     made = Synthesizer(SCHEMA, id="person", expected_records=ROWS).fit(with_id, epsilon=1.0)
     assert made.schema.names == ("age", "smoker", "ward")
-    with pytest.raises(TableError, match="repeat an id"):
-        Synthesizer(SCHEMA, id="person").fit(with_id.assign(person=np.arange(ROWS) // 2 * 2 + (np.arange(ROWS) > 1)), epsilon=1.0)
+    assert made.dropped.records == 0
+    twice = with_id.assign(person=np.arange(ROWS) // 2 * 2 + (np.arange(ROWS) > 1))
+    made = Synthesizer(SCHEMA, id="person", expected_records=ROWS).fit(twice, epsilon=1.0)
+    assert 0 < made.dropped.records == len(twice) - twice["person"].nunique()
+    assert "repeat an id" in made.dropped.reasons[0].sentence
+    assert "dropped" not in made.to_json()
     with pytest.raises(SchemaError, match="person"):
         Synthesizer(SCHEMA).fit(with_id, epsilon=1.0)
 

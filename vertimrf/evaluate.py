@@ -183,6 +183,9 @@ def read_real(
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
         tables.append(encode_table(table, id, part, names[-1], keys=keys))
+        if not tables[-1].records + tables[-1].dropped.records:
+            raise TableError(f"{names[-1]} has no records.")
+        tables[-1].dropped.refuse()
         numbers.append(original_numbers(part, table, tables[-1].codes, names[-1]))
         found += [attribute.name for attribute in part]
     if absent := [name for name in schema.names if name not in found]:

@@ -28,7 +28,9 @@ from .progress import Logged, Progress
 from .server.found import Found, released_by
 from .server.server import Server
 from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.dropped import NONE, Dropped
 from .tables.ids import IdKeys
+from .tables.impossible import ruled_out
 from .tables.infer import drafted
 from .tables.table import encode_table
 from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
@@ -100,6 +102,7 @@ class Synthesizer:
         self._fitted: Model | None = None
         self._told: dict[str, Any] = {}
         self._seconds: Mapping[str, float] = {}
+        self._dropped = NONE
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What the synthesizer was made with, as scikit-learn asks for it (``deep`` changes nothing)."""
@@ -109,6 +112,9 @@ class Synthesizer:
         self, table: Source, *, epsilon: float, delta: float | None = None, csv: CsvFormat = COMMAS
     ) -> Synthesizer:
         """Measure a table with noise, and fit the model.
+
+        Records that do not fit the schema are left out one by one, so that whether there is a result tells nothing of any of
+        them; :attr:`dropped` counts them, for the holder's eyes.
 
         Args:
             table: a file (CSV, Parquet, Arrow), or a pandas or polars frame, Arrow table, or the like.
@@ -120,7 +126,7 @@ class Synthesizer:
             The synthesizer itself.
 
         Raises:
-            TableError, SchemaError: a table that cannot be read, or does not fit the schema.
+            TableError, SchemaError: a table that cannot be read, or whose columns do not fit the schema.
             PlanError, PrivacyError: a target that cannot be met.
         """
         check_target(epsilon, delta)
@@ -133,17 +139,21 @@ class Synthesizer:
             if several > 1 and person is None:
                 raise PlanError("Where people have several records, name the column that says whose a record is (person).")
             schema = params["schema"]
-            # Where the schema says everything, the table is read in pieces.
-            said = schema is not None and not (isinstance(schema, OpenSchema) and schema.wanted)
-            read = open_pieces(table, csv) if said else read_arrow(table, csv)
+            read: Source = open_pieces(table, csv)
             if schema is None:
-                schema, (read,) = drafted([read], params["id"], person)
+                schema, (read,) = drafted([read_arrow(table, csv)], params["id"], person)
             name = str(table) if isinstance(table, str | Path) else "The table"
             if isinstance(schema, OpenSchema):
                 spend = domain_budget(epsilon, delta, params["expected_records"], params["domain_share"])
-                schema = with_found_domains(schema, [read], [name], spend, person, several)
+                # Where the schema says everything, the table is read in pieces.
+                whole = [read.whole()] if schema.wanted else []
+                schema = with_found_domains(schema, whole, [name], spend, person, several)
             schema = pooled(schema)
-            records = encode_table(read, params["id"], schema.attributes, name, person=person, keys=IdKeys.drawn())
+            (holder, _), *_ = schema.parties
+            records = encode_table(
+                read, params["id"], schema.attributes, name, person=person, keys=IdKeys.drawn(),
+                impossible=ruled_out(schema, holder),
+            )  # fmt: skip
         options.progress.step("planning")
         with clock("planning"):
             planning: Planning = {
@@ -167,6 +177,7 @@ class Synthesizer:
             "found": Found(released_by([message]), first.local).to_json(plan, fitted),
         }
         self._seconds = {**clock.seconds, **first.seconds}
+        self._dropped = records.dropped
         return self
 
     @property
@@ -188,6 +199,11 @@ class Synthesizer:
     def seconds(self) -> Mapping[str, float]:
         """Wall time of the fit per phase; empty after loading. It follows the data, and no noise covers it: keep it."""
         return self._seconds
+
+    @property
+    def dropped(self) -> Dropped:
+        """The table's records that do not fit, which the fit left out; none after loading. Exact, so keep it."""
+        return self._dropped
 
     def sample(
         self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -31,9 +31,11 @@ from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.dropped import Dropped
 from .tables.ids import IdKeys
+from .tables.impossible import ruled_out
 from .tables.infer import drafted
-from .tables.table import Table, check_common_records, encode_table
+from .tables.table import Table, encode_table, warn_of_strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,11 +57,13 @@ class Trial:
         result: what the server made.
         message_bytes: bytes of each party's message, by party name.
         seconds: wall time per phase, parties' phases included.
+        dropped: by party name, the records of its table that do not fit; exact, and part of no report.
     """
 
     result: Result
     message_bytes: dict[str, int]
     seconds: dict[str, float]
+    dropped: dict[str, Dropped] = field(default_factory=dict)
 
     @property
     def table(self) -> pa.Table:
@@ -110,8 +114,8 @@ def open_tables(
         The schema with its parties, and one encoded table per party; their records may differ.
 
     Raises:
-        TableError: a source that cannot be read, or ids that do not fit.
-        SchemaError: values or columns outside the schema.
+        TableError: a source that cannot be read, or has no ids.
+        SchemaError: columns outside the schema, or of a type that its values cannot have.
     """
     if not sources:
         raise PlanError("Give at least one table.")
@@ -119,21 +123,21 @@ def open_tables(
         raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
     names = [_name(source, i) for i, source in enumerate(sources)]
     # Where the schema says everything, tables are read in pieces.
-    tables: Sequence[Source] = [open_pieces(source, csv) for source in sources]
-    if schema is None or (isinstance(schema, OpenSchema) and schema.wanted):
-        tables = [read_arrow(source, csv) for source in sources]
+    pieces = [open_pieces(source, csv) for source in sources]
+    tables: Sequence[Source] = pieces
     if schema is None:
-        schema, tables = drafted(tables, id, person)
+        schema, tables = drafted([read_arrow(source, csv) for source in sources], id, person)
     if isinstance(schema, OpenSchema):
-        schema = with_found_domains(schema, tables, names, domains, person, records_per_person)
+        whole = [own.whole() for own in pieces] if schema.wanted else []
+        schema = with_found_domains(schema, whole, names, domains, person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
     keys = IdKeys.drawn()
     if len(sources) == 1:
-        whole = encode_table(tables[0], id, schema.attributes, names[0], person=person, keys=keys)
+        every = encode_table(tables[0], id, schema.attributes, names[0], person=person, keys=keys)
         held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
-            Table(schema.part(name), whole.digests, np.ascontiguousarray(whole.codes[rows]), whole.persons)
+            Table(schema.part(name), every.digests, np.ascontiguousarray(every.codes[rows]), every.persons, every.dropped)
             for (name, _), rows in zip(schema.parties, held, strict=True)
         ]
     if len(schema.parties) == 1:
@@ -143,10 +147,10 @@ def open_tables(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, schema.part(party), name, person=person, keys=keys)
+        encode_table(table, id, schema.part(party), name, person=person, keys=keys, impossible=ruled_out(schema, party))
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
-    check_common_records(parts, names)
+    warn_of_strangers(parts, names)
     return schema, parts
 
 
@@ -358,7 +362,8 @@ def run_protocol(
             with clock("receiving"):
                 answers.append(Answer.load(path, follow_up, ring.server))
     result = server.run(first, follow_up, answers)
-    return Trial(result, sizes, {**clock.seconds, **result.seconds})
+    dropped = {name: table.dropped for name, table in zip(plan.party_names, tables, strict=True)}
+    return Trial(result, sizes, {**clock.seconds, **result.seconds}, dropped)
 
 
 def _name(source: Any, index: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import adversary
-from benchmarks.attacks import bucket, ids, relay
+from benchmarks.attacks import bucket, ids, refusals, relay
 from benchmarks.attacks.deployment import NAMES, deploy
 from benchmarks.verdict import at_least, at_most
 from vertimrf.files import sealed
@@ -116,3 +116,9 @@ def test_the_program_runs_as_a_program(tmp_path):
     program, out = str(adversary.__file__), tmp_path / "rows.json"
     subprocess.run([sys.executable, program, "--only", "fingerprints", "--json", str(out)], capture_output=True, check=True)
     assert json.loads(out.read_text()) == [{"name": "fingerprints: bits read out", "value": 140, "bar": ">= 128", "holds": True}]
+
+
+def test_no_victim_is_told_by_a_refusal():
+    before, now = refusals.rows()
+    assert (before.value, before.holds) == (len(refusals.VICTIMS), True)
+    assert (now.value, now.holds) == (0, True)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from builders import KEYS
 
-from vertimrf.errors import PlanError, SchemaError, TableError, VertiMRFError
+from vertimrf.errors import PlanError, TableError, VertiMRFError
 from vertimrf.party.party import Party
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Releases
@@ -22,6 +22,7 @@ from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
+from vertimrf.tables.impossible import ruled_out
 from vertimrf.tables.table import encode_table
 
 dask = pytest.importorskip("dask")
@@ -113,34 +114,57 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
         Party(plan, "one", SECRET).run(without)
 
 
-def test_errors_are_those_of_the_whole_table(client, tmp_path):
-    def refusals(table: pd.DataFrame, **options: Any) -> tuple[str, str]:
-        cut = dd.from_pandas(table, npartitions=PARTS, sort=False)
-        with pytest.raises(VertiMRFError) as one:
-            encode_table(table, "id", MINE, **options, keys=KEYS)
-        with pytest.raises(VertiMRFError) as many:
-            encode_partitions(cut, client, "id", MINE, **options, keys=KEYS)
-        return str(one.value), str(many.value)
-
-    table = frame().drop(columns="who")
-    repeated = table.copy()
+def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypatch):
+    """The same ones, and told of in the same words; also where one id is in several partitions."""
+    monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
+    table, plan = frame(), plan_of(records_per_person=2)
+    ruled = ruled_out(SCHEMA, "one")
+    repeated, gaps, outside, impossible = (table.copy() for _ in range(4))
     repeated.loc[[1100, 2200, 3900, 3950], "id"] = table["id"][[0, 3000, 5, 1101]].tolist()
-    assert "4 records repeat" in (found := refusals(repeated))[0] == found[1]
-    gaps = table.copy()
     gaps.loc[[1100, 2200, 3900, 3950], "id"] = None
-    assert "row 1101, 2201, 3901, ..." in (found := refusals(gaps))[0] == found[1]
-    outside = table.copy()
+    gaps.loc[[1, 2], "who"] = np.nan
     outside.loc[[1100, 3900], "b"] = 9
-    assert f"id {table['id'][1100]!r}" in (found := refusals(outside))[0] == found[1]
-    assert "lacks the column 'b'" in (found := refusals(table.drop(columns="b")))[0] == found[1]
-    assert "no records" in (found := refusals(table.iloc[:0]))[0] == found[1]
-    impossible = table.copy()
     impossible.loc[[2500, 3000], ["a", "b"]] = 3, 2
-    party = Party(plan_of(), "one", SECRET)
-    cut = encode_partitions(dd.from_pandas(impossible, npartitions=PARTS), client, "id", MINE, keys=KEYS)
-    for records in (encode_table(impossible, "id", MINE, keys=KEYS), cut):
-        with pytest.raises(SchemaError, match=r"2 records \(the first is row 2501\)"):
-            party.run(records)
+    every = pd.concat([repeated[:1500], gaps[1500:2500], outside[2500:2900], impossible[2900:]])
+    for own, words in (
+        (repeated, "4 records repeat"),
+        (gaps, "row 1101, 2201, 3901, ..."),
+        (outside, f"id {table['id'][1100]!r}"),
+        (impossible, "2 records (the first is row 2501) have what the schema says cannot be"),
+        (every, "do not fit"),
+    ):
+        one = encode_table(own, "id", MINE, person="who", keys=KEYS, impossible=ruled)
+        cut = dd.from_pandas(own, npartitions=PARTS, sort=False)
+        many = encode_partitions(cut, client, "id", MINE, person="who", keys=KEYS, impossible=ruled)
+        assert words in " ".join(one.dropped.lines())
+        assert sorted(many.dropped.lines()) == sorted(one.dropped.lines())
+        assert many.count == one.records
+        given = Party(plan, "one", SECRET, FixedNoise(7)).run(many).to_bytes(plan)
+        assert given == Party(plan, "one", SECRET, FixedNoise(7)).run(one).to_bytes(plan)
+    # Where nobody named what is impossible, the party itself leaves it out.
+    untold = encode_partitions(cut, client, "id", MINE, person="who", keys=KEYS)
+    assert untold.count > many.count
+    assert Party(plan, "one", SECRET, FixedNoise(7)).run(untold).to_bytes(plan) == given
+
+
+def test_a_table_without_records_is_released(client):
+    table = frame()
+    none = table.assign(id=None)
+    plan = plan_of()
+    for own in (none, table.iloc[:0]):
+        cut = encode_partitions([delayed(own), delayed(own)], client, "id", MINE, ignore_extra=True, keys=KEYS)
+        assert cut.count == 0
+        assert Party(plan, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(plan) == one_machine(plan, own)
+
+
+def test_refusals_are_those_of_the_whole_table(client, tmp_path):
+    table = frame().drop(columns=["who", "b"])
+    with pytest.raises(VertiMRFError) as one:
+        encode_table(table, "id", MINE, keys=KEYS)
+    with pytest.raises(VertiMRFError) as many:
+        encode_partitions(dd.from_pandas(table, npartitions=PARTS, sort=False), client, "id", MINE, keys=KEYS)
+    assert "lacks the column 'b'" in str(one.value)
+    assert str(many.value) == str(one.value)
     for source, sentence in ((tmp_path, "has no files"), (tmp_path / "absent", "no folder"), (table, "no table of partitions")):
         with pytest.raises(TableError, match=sentence):
             encode_partitions(source, client, "id", MINE, keys=KEYS)

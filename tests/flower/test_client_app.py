@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("flwr")
@@ -73,6 +75,25 @@ def test_no_word_of_an_error_leaves_the_machine(folders: Folders, monkeypatch: p
     reply = app(Message(Parcel("hospital", wants=ALL).to_records(), 7, "query.exchange"), Context(1, 7, node, RecordDict(), {}))
     assert Parcel.from_records(reply.content).word == "failed"
     assert b"HIV" not in b"".join(record.deflate() for record in reply.content.values())
+
+
+@pytest.mark.parametrize("added", [{}, {"a": [99]}, {"b": [None]}, {"id": [None]}, {"id": [7]}])
+def test_a_record_that_does_not_fit_changes_no_answer(folders: Folders, added: dict[str, list[Any]]) -> None:
+    """One word and the same files, whatever a record holds: whoever wrote the schema could have asked for just that."""
+    run = folders.party("hospital")
+    whole = pq.read_table(run.settings.table)
+    if added:
+        row = pa.table({"id": [5000], "a": [1], "b": [1]} | added, whole.schema)
+        pq.write_table(pa.concat_tables([whole, row]), run.settings.table)
+    server = ServerRun(folders.server)
+    nodes = {name: {"party": name, "run-folder": str(folders.parties / name)} for name in server.parties}
+    out = server.advance({name: ask(Parcel(name, wants=ALL), node).files for name, node in nodes.items()})
+    ask(Parcel("hospital", wants=ALL, files=out["hospital"]), nodes["hospital"])
+    folders.accept("hospital")
+    answer = ask(Parcel("hospital", wants=ALL), nodes["hospital"])
+    assert (answer.party, answer.word, set(answer.files)) == ("hospital", "done", {"offer", "envelopes", "message"})
+    # The operator's own `status` says so.
+    assert len(run.state().left_out) == (2 if added else 0)
 
 
 @pytest.mark.parametrize("name", ["../key", "/etc/passwd", "a" * 99, ""])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +16,7 @@ from vertimrf.errors import PrivacyError, SchemaError
 from vertimrf.party import number_range
 from vertimrf.party.domain_record import DomainRecord
 from vertimrf.party.number_range import divide, find_edges, octaves, standing_out
-from vertimrf.party.private_domains import close, find_domains
+from vertimrf.party.private_domains import close, find_domains, unfit
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import spent_beforehand
@@ -203,17 +204,31 @@ def test_a_domain_that_finds_nothing_is_one_sentence_and_spends_what_it_spends()
     ("attribute", "cells", "sentence"),
     [
         ({"bins": "private"}, ["1", "many"], "holds 'many', which is not a number, in 1 record"),
-        ({"bins": "private"}, ["1", ""], "1 record .row 2. without a value; set missing = true"),
+        ({"bins": "private"}, ["1", ""], "1 record .row 2. without a value, left out here; set missing"),
         ({"values": "private"}, ["a", None], "1 record .row 2. without a value"),
         ({"bins": "private", "bounds": [0, 10]}, [3, 12], "holds 12, which is not within the public bounds"),
         ({"bins": "private", "calendar": "date"}, ["2020-01-01", "soon"], "which is not date"),
     ],
 )
-def test_cells_that_do_not_fit_are_named_before_anything_is_spent(attribute, cells, sentence):
-    schema, tape = opened({"name": "x", **attribute}), Tape()
-    with pytest.raises(SchemaError, match=sentence):
-        find(pa.table({"x": cells}), schema, tape)
-    assert not tape.queries
+def test_cells_that_do_not_fit_are_left_out_and_named(attribute, cells, sentence):
+    """No error: whether a domain is found would tell of one record. Every query is that of the table without it."""
+    schema, tapes = opened({"name": "x", **attribute}), [Tape(), Tape()]
+    whole = pa.table({"x": [cells[0]] * 20 + cells[1:]})
+    find(whole, schema, tapes[0])
+    find(whole.slice(0, 20), schema, tapes[1])
+    for with_it, without in zip(tapes[0].queries, tapes[1].queries, strict=True):
+        assert with_it[0] == without[0]
+        assert with_it[1].tolist() == without[1].tolist()
+    (said,) = unfit(list(schema.wanted.values()), lambda name: whole)
+    assert re.search(sentence, said.replace("row 21", "row 2"))
+    assert unfit(list(schema.wanted.values()), lambda name: whole.slice(0, 20)) == ()
+
+
+@pytest.mark.parametrize("asked", [{"bins": "private"}, {"values": "private"}])
+def test_a_column_without_cells_that_fit_is_asked_all_the_same(asked):
+    schema, tape = opened({"name": "x", **asked}), Tape()
+    find(pa.table({"x": pa.array([None] * 3, pa.string())}), schema, tape)
+    assert tape.queries
 
 
 def test_infinite_numbers_count_as_the_farthest():

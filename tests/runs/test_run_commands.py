@@ -104,7 +104,7 @@ def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
     start()
     good("run", "party", "hospital")
     good("accept", "hospital", status("server")["plan"])
-    (place / "hospital.csv").write_text("id,smoker,ward\n1,0,9\n")
+    (place / "hospital.csv").write_text("id,smoker,room\n1,0,2\n")
     told = refused("run", "party", "hospital", "--wait")
     assert "hospital.csv" in told
     assert status("hospital")["stopped"] in told

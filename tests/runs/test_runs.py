@@ -14,7 +14,7 @@ import pytest
 from builders import schema_of
 from runs.conversation import RECORDS, SCHEMA, Conversation, files_of
 
-from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, TableError
+from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, SchemaError, TableError
 from vertimrf.message import Message
 from vertimrf.party.releases import record_name
 from vertimrf.party.secret import Secret, seal_secret
@@ -277,8 +277,8 @@ def test_work_that_fails_is_said_until_it_does_not_and_others_go_on(planned):
     planned.accept("hospital")
     table = planned.folder / "hospital.csv"
     good = table.read_text()
-    table.write_text(good + "0,0,0\n")
-    with pytest.raises(TableError, match=r"hospital\.csv.*repeats an id"):
+    table.write_text(good.replace("ward", "room", 1))
+    with pytest.raises(SchemaError, match=r"hospital\.csv lacks the column 'ward'"):
         party.advance({})
     assert party.state().stopped
     assert "Stopped" in party.state().text()

@@ -12,17 +12,21 @@ from ..errors import PlanError
 from ..progress import for_terminal
 from .options import parse_formats
 
-__all__ = ["compile_kernels", "load_open_schema", "load_own", "load_schema", "print_findings", "print_warnings", "read_records"]
+__all__ = [
+    "compile_kernels", "load_open_schema", "load_own", "load_schema", "print_dropped", "print_findings", "print_warnings",
+    "read_records",
+]  # fmt: skip
 
 
 def read_records(
     who: Any, plan: Any, csv: Any, table: str, id_column: str, id_format: str, ignore_extra: bool, person: str | None
 ) -> Any:
-    """A party's table, encoded against its part of the plan's schema; says what it is doing, and that encoding comes next."""
+    """The table of a party, encoded; says what it is doing, what is left out, and that encoding comes next."""
     formats = parse_formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
     records = who.encode(table, id_column, id_format=formats, ignore_extra=ignore_extra, person=person, csv=csv)
+    print_dropped(records.dropped)
     if records.persons is not None:
         from ..party.persons import beyond
 
@@ -55,6 +59,12 @@ def print_warnings(warnings: Sequence[str]) -> None:
     """What a run warns of, on standard error."""
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
+
+
+def print_dropped(dropped: Any) -> None:
+    """Which records are left out of a release, on standard error: what goes into a file is the same with and without them."""
+    for line in dropped.lines():
+        click.echo(line, err=True)
 
 
 def print_findings(result: Any) -> None:

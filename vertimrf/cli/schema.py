@@ -85,10 +85,10 @@ def domains(
     """
     from ..party.domain_record import DomainRecord
     from ..party.persons import sample_rows
-    from ..party.private_domains import check_columns_of, close, find_domains
+    from ..party.private_domains import check_columns_of, close, find_domains, unfit
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
-    from ..tables.arrow import read_arrow
+    from ..tables.arrow import open_pieces
 
     check_schema_file(out)
     part = OpenSchema.load(schema_file)
@@ -104,10 +104,12 @@ def domains(
     wanted = [domain for name, domain in part.wanted.items() if name not in looked_for]
     found = before
     if wanted:
-        content = read_arrow(table, csv)
+        content = open_pieces(table, csv).whole()
         check_columns_of(part.wanted, content, table)
         if person is not None:
             content = sample_rows(content, person, records_per_person, table)
+        for sentence in unfit(wanted, lambda name: content):
+            click.echo(f"{sentence} This stays here.", err=True)
         (party, _), *_ = part.schema.parties
         found = (
             *before,

@@ -12,7 +12,7 @@ import click
 from ..errors import PlanError
 from ..plan.defaults import DELTA_HELP, DOMAIN_SHARE, INNER, PAIRS_BYTES, POPULATIONS, default_encoder
 from ..progress import for_terminal
-from .common import compile_kernels, load_open_schema, load_schema, print_findings, print_warnings
+from .common import compile_kernels, load_open_schema, load_schema, print_dropped, print_findings, print_warnings
 from .group import main
 from .options import PERSON, makes_plan, parse_numbers, reads_tables
 from .outputs import check_room, check_writable, write_json
@@ -92,6 +92,7 @@ def synthesize(
             **pooled, person=person, records_per_person=records_per_person,
             num_threads=threads, progress=for_terminal(),
         ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
+        print_dropped(made.dropped)
         written = write_table(made.model.pieces(rows, seed=seed), out, made.ledger.standing)
         if model_file is not None:
             made.save(model_file)
@@ -123,6 +124,8 @@ def synthesize(
         claim_as_published=claim_as_published,
         **planning,
     )
+    for dropped in dict.fromkeys(trial.dropped.values()):
+        print_dropped(dropped)
     print_findings(trial.result)
     write_table(trial.result.pieces(), out, trial.ledger.standing)
     if model_file is not None:

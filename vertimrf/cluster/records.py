@@ -27,8 +27,8 @@ from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress
 from ..tables.arrow import COMMAS, CsvFormat
-from ..tables.ids import EXAMPLES, IdKeys, repeated
-from ..tables.impossible import Broken
+from ..tables.dropped import NONE, Dropped
+from ..tables.ids import EXAMPLES, IdKeys
 from ..tables.table import Columns, Encoded
 from . import work
 from .work import Quiet
@@ -57,6 +57,7 @@ class ClusterRecords:
         counts: records of each partition.
         owned: whether it is known whose a record is.
         limit: the limit and key by which records of persons have been left out already, or None.
+        dropped: what the table has besides, for its holder's eyes.
     """
 
     client: Client
@@ -65,6 +66,7 @@ class ClusterRecords:
     counts: tuple[int, ...]
     owned: bool = False
     limit: tuple[int, bytes] | None = None
+    dropped: Dropped = NONE
 
     @property
     def count(self) -> int:
@@ -79,21 +81,42 @@ class ClusterRecords:
             return self
         pieces = self._by_range(persons=True)
         dropped = [self._submit("persons", functools.partial(work.left_out, most, key), own) for own in pieces]
-        parts = tuple(
-            self._submit("kept", functools.partial(work.keep, number), part, dropped) for number, part in enumerate(self.parts)
+        kept = self._with(
+            [self._submit("kept", functools.partial(work.keep, number), part, dropped) for number, part in enumerate(self.parts)]
         )
-        counts = tuple(found.records for found in self._gather([self._submit("count", work.account, part) for part in parts]))
-        return replace(self, parts=parts, counts=counts, limit=(most, key))
+        return replace(kept, limit=(most, key))
 
-    def broken(self, combinations: Sequence[Combination]) -> tuple[Broken, ...]:
+    def possible(self, combinations: Sequence[Combination]) -> ClusterRecords:
         """See :class:`vertimrf.party.records.Records`."""
-        out = tuple(Broken() for _ in combinations)
         if not combinations:
-            return out
-        asked = [self._submit("impossible", functools.partial(work.broken, combinations), part) for part in self.parts]
-        for found, before in zip(self._gather(asked), self._before, strict=True):
-            out = tuple(own.then(more, before) for own, more in zip(out, found, strict=True))
-        return out
+            return self
+        return self._with([self._submit("possible", functools.partial(work.possible, combinations), part) for part in self.parts])
+
+    def one_per_id(self, columns: Columns, example: Callable[[int, int], str]) -> ClusterRecords:
+        """The records without all but one of every id, over all partitions (:func:`vertimrf.tables.table.one_per_id`).
+
+        Args:
+            columns: what was read.
+            example: gives the id of a record, by the number of its partition and its row there.
+        """
+        found = self._gather([self._submit("repeats", work.twice, own) for own in self._by_range(persons=False)])
+        twice = np.concatenate(found)
+        if not len(twice):
+            return self
+        some = [self._submit("repeated", functools.partial(work.those_of, twice), part) for part in self.parts]
+        left = self._submit("further", work.further, some)
+        by_part = self._answer(left)
+        keep = [functools.partial(work.keep, number) for number in range(len(self.parts))]
+        kept = self._with([self._submit("kept", own, part, [left]) for own, part in zip(keep, self.parts, strict=True)])
+        places = [(number, int(row)) for number, rows in enumerate(by_part) for row in rows][:EXAMPLES]
+        examples = [example(number, row) for number, row in places]
+        count = sum(map(len, by_part))
+        return replace(kept, dropped=self.dropped.also(count, columns.repeated(count, examples)))
+
+    def _with(self, parts: Sequence[Future]) -> ClusterRecords:
+        """The records of partitions made of these."""
+        counts = tuple(count for count, _ in self._gather([self._submit("count", work.account, part) for part in parts]))
+        return replace(self, parts=tuple(parts), counts=counts)
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]]
@@ -138,29 +161,6 @@ class ClusterRecords:
         """See :class:`vertimrf.party.records.Records`."""
         sums = self._gather([self._submit("digest", functools.partial(work.hashed, key), part) for part in self.parts])
         return int(sum(sums) % MODULUS)
-
-    def check_distinct(self, example: Callable[[int, int], str], where: str) -> None:
-        """Ids must be distinct, over all partitions.
-
-        Args:
-            example: gives the id of a record, by the number of its partition and its row there.
-            where: names the column in errors.
-
-        Raises:
-            TableError: some are not.
-        """
-        asked = functools.partial(work.repeated, self._before)
-        found = self._gather([self._submit("repeats", asked, own) for own in self._by_range(persons=False)])
-        if count := sum(own for own, _ in found):
-            rows = sorted(row for _, own in found for row in own)[:EXAMPLES]
-            places = [int(np.searchsorted(self._before, row, side="right")) - 1 for row in rows]
-            examples = [example(place, row - self._before[place]) for place, row in zip(places, rows, strict=True)]
-            raise repeated(count, examples, where)
-
-    @property
-    def _before(self) -> list[int]:
-        """Records before each partition."""
-        return [0, *itertools.accumulate(self.counts)][: len(self.counts)]
 
     def _by_range(self, persons: bool) -> list[list[Future]]:
         """For each range of digests, the partitions' records in it."""
@@ -212,8 +212,11 @@ def encode_partitions(
     csv: CsvFormat = COMMAS,
     *,
     keys: IdKeys,
+    impossible: Mapping[str, Combination] | None = None,
 ) -> ClusterRecords:
     """Encode a party's table where it lies; what stays is codes and digests, in the workers' memory.
+
+    Records that do not fit are left out, as by :func:`vertimrf.tables.table.encode_table`.
 
     Args:
         source: a folder of files, each a partition, that all workers can read; a Dask data frame; or delayed objects, each of
@@ -223,29 +226,33 @@ def encode_partitions(
         id: the column of record ids.
         attributes: the party's part of the schema.
         name: what to call the table in errors; default the folder.
-        id_format, ignore_extra, person, csv, keys: as for :func:`vertimrf.tables.table.encode_table`.
+        id_format, ignore_extra, person, csv, keys, impossible: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
-        TableError: no table, no or no usable ids, ids that repeat in whatever partition, no records, no such format; or the
-            cluster gave up, which what is asked of the records later raises too.
-        SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
+        TableError: no table, no id column, ids of a type that cannot be any, no such format; or the cluster gave up, which what
+            is asked of the records later raises too.
+        SchemaError: columns that the schema does not describe, or of a type that its values cannot have.
     """
     sources = partitions(source)
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
-    columns = Columns(id, tuple(attributes), where, keys, tuple(id_format), person)
+    columns = Columns(id, tuple(attributes), where, keys, tuple(id_format), person, impossible or {})
     encode = functools.partial(work.encode, columns, ignore_extra, csv)
     parts = tuple(submit(client, "encode", encode, own) for own in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
-    found = functools.reduce(Encoded.then, accounts)
-    found.check(columns)
-    out = ClusterRecords(client, parts, tuple(attributes), tuple(own.records for own in accounts), person is not None)
+    found = functools.reduce(Encoded.then, (own for _, own in accounts))
+    found.check()
+    out = ClusterRecords(
+        client, parts, columns.attributes, tuple(count for count, _ in accounts), person is not None,
+        dropped=Dropped(found.dropped, found.reasons(columns)),
+    )  # fmt: skip
 
     def example(number: int, row: int) -> str:
-        ((text,),) = gathered(client, [submit(client, "example", functools.partial(work.cells, id, [row], csv), sources[number])])
+        (rows,) = gathered(client, [submit(client, "row", functools.partial(work.original, np.array([row])), parts[number])])
+        cells = functools.partial(work.cells, id, rows.tolist(), csv)
+        ((text,),) = gathered(client, [submit(client, "example", cells, sources[number])])
         return str(text)
 
-    out.check_distinct(example, columns.ids)
-    return out
+    return out.one_per_id(columns, example)
 
 
 def partitions(source: Any) -> list[Any]:

@@ -19,27 +19,30 @@ from ..party.persons import kept_records
 from ..party.records import Composite, Encoder, count_marginals, take_in
 from ..plan.impossible import Combination
 from ..tables.arrow import CsvFormat, Source, open_pieces
-from ..tables.ids import EXAMPLES, shown
-from ..tables.impossible import Broken, count_broken
-from ..tables.table import Columns, Encoded
+from ..tables.ids import repeated, shown
+from ..tables.impossible import breaking
+from ..tables.table import Columns, Encoded, one_per_id
 
 __all__ = [
     "Part",
     "Quiet",
     "account",
-    "broken",
     "cells",
     "count",
     "encode",
     "fold",
+    "further",
     "hashed",
     "in_range",
     "keep",
     "left_out",
     "merge",
-    "repeated",
+    "original",
+    "possible",
     "run",
     "state",
+    "those_of",
+    "twice",
 ]
 
 T = TypeVar("T")
@@ -88,22 +91,21 @@ def run(work: Quiet[Callable[..., T]], *given: Any) -> T:
 
 
 def encode(columns: Columns, ignore_extra: bool, csv: CsvFormat, source: Source) -> Part:
-    """A partition's records, out of a file or a frame.
+    """The records of a partition that fit, out of a file or a frame.
 
     Raises:
-        TableError, SchemaError: it cannot be read, has other columns, or ids of a type that cannot be any.
+        TableError, SchemaError: it cannot be read, has other columns, or some of a type that cannot be.
     """
     pieces = open_pieces(source, csv)
     columns.check(pieces.names, ignore_extra)
-    found = columns.encode(pieces.read(columns.wanted))
+    found = columns.encode(pieces)
     rows = tuple(np.concatenate(own) if own else np.empty(0, np.uint8) for own in found.codes)
-    empty = np.empty(0, np.uint64)
-    return Part(found.digests, found.persons, rows, replace(found, digests=empty, persons=None, codes=[]))
+    return Part(found.digests, found.persons, rows, replace(found, digests=np.empty(0, np.uint64), persons=None, codes=[]))
 
 
-def account(part: Part) -> Encoded:
-    """How many records a partition has, and what is wrong with them."""
-    return part.found
+def account(part: Part) -> tuple[int, Encoded]:
+    """How many records of a partition fit, and what is wrong with the others."""
+    return len(part.digests), part.found
 
 
 def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Digests, Digests, Rows]:
@@ -114,23 +116,27 @@ def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Digests
     return part.digests[rows], own[rows], rows
 
 
-def repeated(before: Sequence[int], pieces: Sequence[tuple[Digests, Digests, Rows]]) -> tuple[int, list[int]]:
-    """How many records of a range repeat an id of an earlier one, and the first rows that do, in the whole table.
+def twice(pieces: Sequence[tuple[Digests, Digests, Rows]]) -> Digests:
+    """Digests of ids of a range that several records have; pieces as :func:`in_range` gives them."""
+    return repeated(np.concatenate([own for own, _, _ in pieces]))
 
-    Args:
-        before: records before each partition.
-        pieces: of all partitions, as :func:`in_range` gives them.
-    """
-    digests = np.concatenate([own for own, _, _ in pieces])
-    ordered = np.sort(digests)
-    count = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
-    if not count:
-        return 0, []
-    rows = np.concatenate([first + rows for first, (_, _, rows) in zip(before, pieces, strict=True)])
-    # Stable, and partitions follow each other: the first of equals is the earliest.
-    order = np.argsort(digests, kind="stable")
-    again = np.sort(rows[order[1:][digests[order[1:]] == digests[order[:-1]]]])
-    return count, again[:EXAMPLES].tolist()
+
+def those_of(digests: Digests, part: Part) -> tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]:
+    """A partition's records with these digests: their rows, digests, codes [shape=(d, n)] and persons."""
+    rows = np.flatnonzero(np.isin(part.digests, digests))
+    codes = np.array([row[rows] for row in part.rows], np.uint16).reshape(len(part.rows), len(rows))
+    return rows, part.digests[rows], codes, None if part.persons is None else part.persons[rows]
+
+
+def further(pieces: Sequence[tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]]) -> list[Rows]:
+    """Rows of each partition that leave one record of every id; pieces as :func:`those_of` gives them."""
+    rows, digests, codes, persons = zip(*pieces, strict=True)
+    together = np.concatenate(codes, axis=1)
+    owners = None if persons[0] is None else np.concatenate(persons)
+    left = np.zeros(together.shape[1], bool)
+    left[one_per_id(np.concatenate(digests), lambda some: together[:, some], owners)] = True
+    cuts = np.cumsum([len(own) for own in rows])[:-1]
+    return [own[out] for own, out in zip(rows, np.split(left, cuts), strict=True)]
 
 
 def cells(column: str, rows: Sequence[int], csv: CsvFormat, source: Source) -> list[str]:
@@ -151,14 +157,26 @@ def keep(number: int, part: Part, dropped: Sequence[Sequence[Rows]]) -> Part:
     kept = np.ones(len(part.digests), bool)
     for own in dropped:
         kept[own[number]] = False
+    return some_of(part, kept)
+
+
+def possible(combinations: Sequence[Combination], part: Part) -> Part:
+    """Those of a partition's records that have none of these combinations of codes."""
+    kept = np.ones(len(part.digests), bool)
+    for combination in combinations:
+        kept &= ~breaking(part.rows, combination)
+    return some_of(part, kept)
+
+
+def some_of(part: Part, kept: npt.NDArray[np.bool_]) -> Part:
+    """Some of a partition's records."""
     persons = None if part.persons is None else part.persons[kept]
-    found = replace(part.found, records=int(kept.sum()))
-    return Part(part.digests[kept], persons, tuple(row[kept] for row in part.rows), found)
+    return Part(part.digests[kept], persons, tuple(row[kept] for row in part.rows), part.found)
 
 
-def broken(combinations: Sequence[Combination], part: Part) -> tuple[Broken, ...]:
-    """Records that have what the schema says cannot be."""
-    return count_broken(part.codes(), combinations)
+def original(kept: Rows, part: Part) -> Rows:
+    """Rows of records in the partition as it was read, by their place among those that fit."""
+    return part.found.original(kept)
 
 
 def count(

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import MessageError
+from ..errors import MessageError, TableError
 from ..files import container
 from ..keys import PrivateKey, open_sealed, read_base64, seal, to_base64
 from ..plan.plan import Plan
@@ -79,15 +79,16 @@ def sample_ids(pieces: Iterable[pa.ChunkedArray], secret: Secret, plan: Plan, wh
     absent, records = Absent(), 0
     keys = id_keys(secret, plan.digest())
     for piece in pieces:
-        digests, without = digested(keys.records, format_ids(piece, FORMATS, where), where)
-        absent = absent.then(without, records)
+        digests, present = digested(keys.records, format_ids(piece, FORMATS, where), where)
+        absent = absent.then(Absent.of(present, records))
         records += len(piece)
         # Of all so far the least; those that come first, where some are equal.
         held = pa.chunked_array([*chosen.chunks, *piece.chunks], piece.type)
         least = np.concatenate([least, digests])
         order = np.argsort(least, kind="stable")[:SAMPLED]
         chosen, least = held.take(pa.array(order)), least[order]
-    absent.check(where)
+    if absent.count:
+        raise TableError(absent.sentence(where))
     key = derive(secret, plan.digest(), purpose="id sample")
     out = {}
     for formats in COMBINATIONS:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import PlanError, SchemaError, TableError
-from ..plan.attribute import Attribute
 from ..plan.forecast import least_memory
 from ..plan.plan import Plan
 from ..tables.arrow import COMMAS, CsvFormat, Source, open_pieces
-from ..tables.ids import Absent, IdKeys, check_distinct, digested, format_ids, id_shapes, most_shapes
-from ..tables.impossible import Broken, count_broken, impossible_records
-from ..tables.table import Columns, Uncoded, check_columns, coded, column_encoder, column_numbers, without_person
+from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
+from ..tables.impossible import ruled_out
+from ..tables.table import Columns, check_columns, column_numbers, without_person
 from .persons import beyond
 
 __all__ = ["Check", "check_memory", "check_space", "check_table"]
@@ -36,7 +36,7 @@ class Check:
     """What was found; exact, so for the party's own eyes.
 
     Attributes:
-        problems: what stops a run; a sentence each.
+        problems: what stops a run, and why records would be left out of it; a sentence each.
         notes: what somebody should look at.
         facts: what was found in order.
     """
@@ -59,6 +59,9 @@ def check_table(
 ) -> Check:
     """Hold a table against a plan, piece by piece: ids, columns, and every cell.
 
+    A release leaves out the records that do not fit, and says so to nobody but its operator; here they are problems, for whoever
+    would rather correct the table before anything of the plan is accepted.
+
     Args:
         source: the party's table, see :func:`vertimrf.tables.arrow.read_arrow`.
         id: its id column.
@@ -73,148 +76,111 @@ def check_table(
     """
     pieces = open_pieces(source, csv)
     attributes = plan.schema.part(party)
-    columns = Columns(id, attributes, where, IdKeys.drawn(), tuple(id_format), person)
+    columns = Columns(id, attributes, where, IdKeys.drawn(), tuple(id_format), person, ruled_out(plan.schema, party))
     names = [name for name in pieces.names if name in columns.wanted or not ignore_extra]
-    problems, notes, facts = [], [], []
+    problems = []
     try:
         check_columns(names, id, attributes, where, person)
     except SchemaError as error:
         problems.append(str(error))
-    cells = [_Cells(attribute, where) for attribute in attributes if attribute.name in names]
-    ids = _Ids(columns.keys.records, columns.ids, columns.id_format) if id in names else None
-    owners = _Ids(columns.keys.persons, columns.owners) if person in names else None
-    combinations = list(plan.schema.combinations_at(party).values()) if len(cells) == len(attributes) else []
-    broken = tuple(Broken() for _ in combinations)
-    records = 0
-    for piece in pieces.read([name for name in columns.wanted if name in names]):
-        codes = np.array([each.take(piece, None if ids is None else id, records) for each in cells], np.uint16)
-        found = count_broken(codes, combinations)
-        broken = tuple(before.then(more, records) for before, more in zip(broken, found, strict=True))
-        if ids is not None:
-            ids.take(piece[id], records)
-        if owners is not None:
-            owners.take(piece[person], records)
-        records += piece.num_rows
-    for each in cells:
-        try:
-            each.uncoded.check(each.attribute, where)
-            notes += each.notes()
-        except SchemaError as error:
-            problems.append(str(error))
-    if combinations and not any(each.uncoded != Uncoded() for each in cells):
-        problems += impossible_records(broken, plan.schema, party, where)
-    facts.append(f"{records:,} records, {len(attributes)} attributes in the plan.")
-    if not records:
-        problems.append(f"{where} has no records.")
-    elif not 1 / FEW_OR_MANY <= records / plan.expected_records <= FEW_OR_MANY:
-        notes.append(
-            f"The plan expects {plan.expected_records:,} records, and noise and keys are chosen for as many: with "
-            f"{records:,} it stays private, but another plan would be more accurate."
-        )
-    if ids is None:
+    if id not in names:
         problems.append(f"{where} has no id column {id!r}.")
-    elif records:
-        try:
-            check_distinct(ids.digests(), lambda rows: pieces.cells(id, rows), columns.ids)
-        except TableError as error:
-            problems.append(str(error))
-        else:
-            listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(ids.shapes.items())[:SHAPES])
-            facts.append(f"Ids are distinct; their shapes: {listed}{', ...' if len(ids.shapes) > SHAPES else ''}.")
-            if len(ids.shapes) > 1:
-                notes.append("Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way.")
-    if plan.records_per_person > 1 and person is None:
+    if person is None and plan.records_per_person > 1:
         problems.append(
             f"The plan is for persons with up to {plan.records_per_person} records: name the column that says whose a record is "
             "(--person)."
         )
-    elif person is not None and records:
-        try:
-            if owners is None:
-                raise without_person(where, person, names)
-            dropped, persons = beyond(owners.digests(), plan.records_per_person)
-        except TableError as error:
-            problems.append(str(error))
-        else:
-            facts.append(
-                f"{dropped:,} records of {persons:,} persons with more than {plan.records_per_person} will be left out, the same "
-                "at every party."
-            )
+    elif person is not None and person not in names:
+        problems.append(str(without_person(where, person, names)))
+    columns = _present(columns, names)
+    watched = _Watched(columns)
+    try:
+        found = columns.encode(pieces, watched.take)
+    except TableError as error:
+        return Check((*problems, str(error)), (), ())
+    problems += [own.wrong for own in found.uncoded if own.wrong]
+    table = columns.settled(found, pieces)
+    problems += [reason.sentence for reason in table.dropped.reasons]
+    rows = table.records + table.dropped.records
+    facts = [f"{rows:,} records, {len(attributes)} attributes in the plan."]
+    notes = watched.notes()
+    if table.dropped.records:
+        facts.append(f"{table.dropped.records:,} of them do not fit, and would be left out; a run tells nobody else of it.")
+    if not rows:
+        problems.append(f"{where} has no records.")
+    elif not 1 / FEW_OR_MANY <= table.records / plan.expected_records <= FEW_OR_MANY:
+        notes.append(
+            f"The plan expects {plan.expected_records:,} records, and noise and keys are chosen for as many: with "
+            f"{table.records:,} it stays private, but another plan would be more accurate."
+        )
+    if watched.shapes:
+        listed = ", ".join(f"{shape} ({count:,})" for shape, count in list(watched.shapes.items())[:SHAPES])
+        facts.append(f"The shapes of ids: {listed}{', ...' if len(watched.shapes) > SHAPES else ''}.")
+    if len(watched.shapes) > 1:
+        notes.append("Ids have several shapes; `vertimrf align` tells whether the other parties write them the same way.")
+    if table.persons is not None and table.records:
+        most = plan.records_per_person
+        left, persons = beyond(table.persons, most)
+        facts.append(f"{left:,} records of {persons:,} persons with more than {most} will be left out, the same at every party.")
     return Check(tuple(problems), tuple(notes), tuple(facts))
 
 
-class _Ids:
-    """A column of ids, taken in piece by piece."""
+def _present(columns: Columns, names: Sequence[str]) -> Columns:
+    """Those of the columns that a table has."""
+    held = tuple(attribute for attribute in columns.attributes if attribute.name in names)
+    return replace(
+        columns,
+        id=columns.id if columns.id in names else None,
+        attributes=held,
+        person=columns.person if columns.person in names else None,
+        # By their place, which others have taken.
+        impossible=columns.impossible if held == columns.attributes else {},
+    )
 
-    def __init__(self, key: bytes, where: str, formats: Sequence[str] = ()) -> None:
-        self._key = key
-        self._where, self._formats = where, formats
-        self._digests: list[npt.NDArray[np.uint64]] = []
-        self._absent = Absent()
-        self._wrong: TableError | None = None
+
+class _Watched:
+    """What somebody should look at although it is no error, taken in piece by piece: shapes of ids, bounds that clip much, and
+    values that are mostly `other`."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._records = 0
+        # Per attribute: cells that have a number, those of them beyond the bounds, and those that count as `other`.
+        self._counts = np.zeros((3, len(columns.attributes)), np.int64)
         self.shapes: dict[str, int] = {}
 
-    def take(self, column: pa.ChunkedArray, before: int) -> None:
-        """The next piece, and how many records come before it."""
-        if self._wrong is not None:
-            return
-        try:
-            written = format_ids(column, self._formats, self._where)
-            digests, absent = digested(self._key, written, self._where)
-        except TableError as error:
-            self._wrong = error
-            return
-        self._digests.append(digests)
-        self._absent = self._absent.then(absent, before)
-        self.shapes = most_shapes(self.shapes, id_shapes(written))
-
-    def digests(self) -> npt.NDArray[np.uint64]:
-        """Of all ids. Raises TableError where some are absent, or are no ids."""
-        if self._wrong is not None:
-            raise self._wrong
-        self._absent.check(self._where)
-        return np.concatenate(self._digests)
-
-
-class _Cells:
-    """A column of values, taken in piece by piece: what has no code, and what somebody should look at although it is no error,
-    bounds that clip much, and values that are mostly `other`."""
-
-    def __init__(self, attribute: Attribute, where: str) -> None:
-        self.attribute = attribute
-        self.uncoded = Uncoded()
-        self._where = f"{where}: column {attribute.name!r}"
-        self._encoder = column_encoder(attribute, where)
-        self._records = self._present = self._clipped = self._other = 0
-
-    def take(self, piece: pa.Table, id: str | None, before: int) -> npt.NDArray[np.int32]:
-        """The codes of the next piece; ``before`` records come before it."""
-        attribute = self.attribute
-        codes, uncoded = coded(attribute, self._encoder, piece, id, before)
-        self.uncoded = self.uncoded.then(uncoded)
-        self._records += len(codes)
-        if attribute.clamp and not self.uncoded.wrong:
-            numbers, missing = column_numbers(attribute, piece[attribute.name], self._where)
-            present = numbers[~missing]
-            self._present += len(present)
-            self._clipped += int(((present < attribute.edges[0]) | (present > attribute.edges[-1])).sum())
-        if attribute.other is not None:
-            self._other += int((codes == attribute.values.index(attribute.other)).sum())
-        return np.maximum(codes, 0)
+    def take(self, piece: pa.Table, codes: Sequence[npt.NDArray[np.int32]]) -> None:
+        """The next piece, and the codes of its records."""
+        columns = self._columns
+        self._records += piece.num_rows
+        if columns.id is not None:
+            written = format_ids(piece[columns.id], columns.id_format, columns.ids)
+            self.shapes = most_shapes(self.shapes, id_shapes(written))
+        for attribute, own, counts in zip(columns.attributes, codes, self._counts.T, strict=True):
+            if attribute.clamp:
+                # A column of another type is a problem already.
+                with contextlib.suppress(SchemaError):
+                    numbers, missing = column_numbers(attribute, piece[attribute.name], columns.where)
+                    present = numbers[~missing]
+                    counts[0] += len(present)
+                    counts[1] += np.count_nonzero((present < attribute.edges[0]) | (present > attribute.edges[-1]))
+            if attribute.other is not None:
+                counts[2] += np.count_nonzero(own == attribute.values.index(attribute.other))
 
     def notes(self) -> list[str]:
-        """What somebody should look at."""
-        attribute = self.attribute
-        if self._clipped > CLIPPED * self._present:
-            low, high = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
-            return [
-                f"{100 * self._clipped / self._present:.0f} % of column {attribute.name!r} lie beyond the bounds {low} to {high} "
-                "and count as the nearest one: means and tails will be off; give it wider bounds."
-            ]
-        if self._other > MOSTLY_OTHER * self._records:
-            share = 100 * self._other / self._records
-            return [f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values."]
-        return []
+        """Sentences on it."""
+        out = []
+        for attribute, (present, clipped, other) in zip(self._columns.attributes, self._counts.T.tolist(), strict=True):
+            if clipped > CLIPPED * present:
+                low, high = attribute.edge_text(0), attribute.edge_text(len(attribute.edges) - 1)
+                out.append(
+                    f"{100 * clipped / present:.0f} % of column {attribute.name!r} lie beyond the bounds {low} to {high} "
+                    "and count as the nearest one: means and tails will be off; give it wider bounds."
+                )
+            elif other > MOSTLY_OTHER * self._records:
+                share = 100 * other / self._records
+                out.append(f"{share:.0f} % of column {attribute.name!r} count as {attribute.other!r}; list more values.")
+        return out
 
 
 def check_memory(plan: Plan, party: int) -> None:

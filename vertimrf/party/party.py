@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError, PlanError, SchemaError, TableError
+from ..errors import MessageError, PlanError, TableError
 from ..kernels.jit import threads
 from ..message import Answer, LocalMarginal, Message
 from ..model.measurement import BinMap
@@ -29,7 +29,7 @@ from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
 from ..tables.arrow import COMMAS, CsvFormat, Source
-from ..tables.impossible import impossible_records
+from ..tables.impossible import ruled_out
 from ..tables.table import Table, encode_table
 from .check import check_memory
 from .local_model import release_local_model
@@ -91,6 +91,10 @@ class Party:
     ) -> Table:
         """This party's records out of a file or data frame, for :meth:`release`.
 
+        Records that do not fit the plan are left out one by one (:func:`vertimrf.tables.table.encode_table` has the rule and a
+        proof), so that whether a message goes out tells nothing of any of them. The table's ``dropped`` says how many they are,
+        and why: for this party's eyes, and for nobody else's.
+
         Args:
             source: a CSV, Parquet or Arrow file, a pandas or polars frame, an Arrow table, a DuckDB relation, or another object
                 with ``__arrow_c_stream__``.
@@ -101,12 +105,14 @@ class Party:
             csv: how a CSV file is written.
 
         Raises:
-            TableError: no table, no or no usable ids, no records.
-            SchemaError: columns or values that the plan does not describe.
+            TableError: no table, no id column, ids of a type that cannot be any.
+            SchemaError: columns that the plan does not describe, or of a type that its values cannot have.
         """
-        mine = self._plan.schema.part(self._plan.party_names[self._index])
-        keys = id_keys(self._secret, self._plan.digest())
-        return encode_table(source, id, mine, None, id_format, ignore_extra, person, csv, keys=keys)
+        schema = self._plan.schema
+        return encode_table(
+            source, id, schema.part(self._name), None, id_format, ignore_extra, person, csv,
+            keys=id_keys(self._secret, self._plan.digest()), impossible=ruled_out(schema, self._name),
+        )  # fmt: skip
 
     def run(self, table: Table | Records) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
@@ -120,7 +126,6 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
-            SchemaError: it has records that the schema calls impossible.
         """
         return self._run(self._checked(table))
 
@@ -208,7 +213,6 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
-            SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
         """
         return self._answer(self._checked(table), follow_up)
@@ -234,7 +238,6 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
-            SchemaError: it has records that the schema calls impossible.
             PrivacyError: the plan was released for from another table, or no record can be kept of it.
         """
         records = self._checked(table)
@@ -255,7 +258,6 @@ class Party:
 
         Raises:
             TableError: the table's attributes are not those of this party.
-            SchemaError: it has records that the schema calls impossible.
             MessageError: the follow-up belongs to another plan.
             PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
         """
@@ -275,7 +277,7 @@ class Party:
         return price_in_words(self._plan, self._index, kind, shared)
 
     def _checked(self, table: Table | Records) -> Records:
-        """The records that take part: at most as many of a person as the plan has."""
+        """The records that take part: those that are possible, and of them at most as many of a person as the plan has."""
         records = InMemory(table) if isinstance(table, Table) else table
         schema, name = self._plan.schema, self._plan.party_names[self._index]
         mine = schema.part(name)
@@ -284,11 +286,7 @@ class Party:
                 f"The table's columns do not match what the plan asks of {name}: {', '.join(a.name for a in mine)}."
             )
         key = derive(self._secret, self._plan.digest(), purpose="records of a person")
-        kept = records.limited(self._plan.records_per_person, key)
-        found = kept.broken(list(schema.combinations_at(name).values()))
-        if broken := impossible_records(found, schema, name, f"The table of {name}"):
-            raise SchemaError(broken[0])
-        return kept
+        return records.possible(list(ruled_out(schema, name).values())).limited(self._plan.records_per_person, key)
 
     def _linked(self) -> list[tuple[int, ...]]:
         """Attributes of this party that the schema's impossible combinations link."""

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from ..errors import TableError
 from ..kernels.prf import fill_words, tail
-from ..tables.ids import IdKeys
-from ..tables.table import Table, read_persons
+from ..tables.ids import IdKeys, digested
+from ..tables.table import Table, without_person
 
 __all__ = ["beyond", "kept_records", "limited", "sample_rows", "unnamed"]
 
@@ -94,11 +94,14 @@ def beyond(persons: Digests, most: int) -> tuple[int, int]:
 
 
 def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table:
-    """The table with at most so many records of every person, drawn at random.
+    """The table with at most so many records of every person, drawn at random; without those that are nobody's.
 
     Raises:
-        TableError: as :func:`read_persons`.
+        TableError: no such column, or ids of a type that cannot be any.
     """
-    persons = read_persons(table, person, where, IdKeys.drawn())
-    rows = np.arange(len(persons), dtype=np.uint64)
-    return table.filter(pa.array(kept_records(rows, persons, most, secrets.token_bytes(16))))
+    if person not in table.column_names:
+        raise without_person(where, person, table.column_names)
+    persons, present = digested(IdKeys.drawn().persons, table[person], f"{where}, person column {person!r}")
+    rows = np.flatnonzero(present)
+    kept = kept_records(rows.astype(np.uint64), persons[rows], most, secrets.token_bytes(16))
+    return table.take(pa.array(rows[kept]))

@@ -18,10 +18,11 @@ from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
 from ..privacy.ledger import LedgerEntry
 from ..privacy.noise import Noise, SystemNoise
-from ..tables.table import by_dictionary, canonical, column_numbers, in_records, some
+from ..tables.ids import shown
+from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, in_records, some
 from .number_range import find_edges
 
-__all__ = ["Finding", "check_columns_of", "close", "find_domains", "none_found"]
+__all__ = ["Finding", "check_columns_of", "close", "find_domains", "none_found", "unfit"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def find_domains(
 
     Raises:
         PrivacyError: no epsilon above 0, or no delta although values are looked for.
-        SchemaError: a column that is missing, or cells that do not fit what is known of it; nothing has been spent then.
+        SchemaError: a column that is missing, or of a type that what is known of it rules out; nothing has been spent then.
     """
     if not wanted:
         return ()
@@ -71,7 +72,7 @@ def find_domains(
         raise PrivacyError(f"Domains are found at an epsilon above 0 and a delta between 0 and 1, not {epsilon} and {delta}.")
     source = noise if noise is not None else SystemNoise()
     # Everything that can go wrong does so before any noise is drawn.
-    read = [_numbers(domain, column(domain.name)) if domain.numeric else _texts(domain, column(domain.name)) for domain in wanted]
+    read = [_cells(domain, column(domain.name))[0] for domain in wanted]
     out = []
     for domain, cells in zip(wanted, read, strict=True):
         part = epsilon / len(wanted)
@@ -125,51 +126,64 @@ def check_columns_of(wanted: Mapping[str, PrivateDomain], table: pa.Table, where
         raise SchemaError(f"{where} lacks the column {some(absent)} of the schema; add it, or change the schema.")
 
 
-def _numbers(domain: PrivateDomain, table: pa.Table) -> npt.NDArray[np.float64]:
-    """A column's numbers, without missing ones."""
-    known, where = domain.known, f"Column {domain.name!r}"
+def unfit(wanted: Sequence[PrivateDomain], column: Callable[[str], pa.Table]) -> tuple[str, ...]:
+    """Sentences on the cells that domains are found without, for the holder's eyes; arguments as for :func:`find_domains`."""
+    return tuple(itertools.chain.from_iterable(_cells(domain, column(domain.name))[1] for domain in wanted))
+
+
+def _cells(domain: PrivateDomain, table: pa.Table) -> tuple[npt.NDArray[np.float64] | dict[str, int], list[str]]:
+    """A column's numbers, or how many records have each text, and sentences on the cells that do not fit, which are left out:
+    each by itself, so that whether a domain is found hangs on no single record."""
+    where = f"Column {domain.name!r}"
+    found, missing, wrong = _numbers(domain, table, where) if domain.numeric else _texts(domain, table, where)
+    said = []
+    if missing.any() and not domain.known.missing:
+        said.append(
+            f"{where} has {_records(missing)} without a value, left out here; set missing = true for it in the schema, or remove "
+            "them."
+        )
+    if wrong.any():
+        what = "within the public bounds" if domain.bounded else domain.known.calendar or "a number"
+        value = shown(table[domain.name][int(np.argmax(wrong))])
+        said.append(
+            f"{where} holds {value}, which is not {what}, in {_records(wrong)}, left out here; correct it, or change the schema."
+        )
+    return found, said
+
+
+def _numbers(
+    domain: PrivateDomain, table: pa.Table, where: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """A column's numbers where there are any, which cells are missing, and which are no such numbers."""
+    known = domain.known
     numbers, missing = column_numbers(known, table[domain.name], where)
-    _check_missing(domain, missing, table)
     wrong = np.isnan(numbers) & ~missing
     low, high = known.edges[0], known.edges[-1]
     if domain.bounded and not known.clamp:
         wrong |= ~missing & ((numbers < low) | (numbers > high))
-    if wrong.any():
-        what = "within the public bounds" if domain.bounded else known.calendar or "a number"
-        raise SchemaError(
-            f"{where} holds {table[domain.name][int(np.argmax(wrong))].as_py()!r}, which is not {what}, in "
-            f"{_records(wrong)}; correct it, or change the schema."
-        )
-    present = numbers[~missing]
-    return np.clip(present, low, high) if domain.bounded else present
+    present = numbers[~missing & ~wrong]
+    return (np.clip(present, low, high) if domain.bounded else present), missing, wrong
 
 
-def _texts(domain: PrivateDomain, table: pa.Table) -> dict[str, int]:
-    """How many records have each text; `other` aside, which needs no listing."""
-    distinct, indices = by_dictionary(table[domain.name], f"Column {domain.name!r}")
-    texts = distinct.to_pylist()
+def _texts(
+    domain: PrivateDomain, table: pa.Table, where: str
+) -> tuple[dict[str, int], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """How many records have each text, `other` aside, which needs no listing; which cells are missing; none are wrong."""
+    distinct, indices = by_dictionary(table[domain.name], where)
+    texts = cell_values(distinct)
     absent = np.array([value is None or value != value or value in MISSING_TEXT for value in texts] + [True])
     missing = absent[indices]
-    _check_missing(domain, missing, table)
     counts = np.bincount(indices[~missing], minlength=len(texts)).tolist()
     out: dict[str, int] = {}
     for value, count in zip(texts, counts, strict=True):
         text = canonical(value, "")
         if count and text != domain.known.other:
             out[text] = out.get(text, 0) + count
-    return out
+    return out, missing, np.zeros(len(missing), bool)
 
 
 def _records(marked: npt.NDArray[np.bool_]) -> str:
     return in_records(int(marked.sum()), f"row {int(np.argmax(marked)) + 1}")
-
-
-def _check_missing(domain: PrivateDomain, missing: npt.NDArray[np.bool_], table: pa.Table) -> None:
-    if missing.any() and not domain.known.missing:
-        raise SchemaError(
-            f"Column {domain.name!r} has {_records(missing)} without a value; set missing = true for it in the "
-            "schema, or remove them."
-        )
 
 
 def _find_edges(

@@ -16,7 +16,7 @@ from ..model.measurement import BinMap
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress, Silent
-from ..tables.impossible import Broken, count_broken
+from ..tables.impossible import breaking
 from ..tables.table import Table
 from .persons import limited
 
@@ -91,8 +91,8 @@ class Records(Protocol):
             TableError: persons may have several records, and nobody can tell whose a record is.
         """
 
-    def broken(self, combinations: Sequence[Combination]) -> tuple[Broken, ...]:
-        """Records that have what the schema says cannot be."""
+    def possible(self, combinations: Sequence[Combination]) -> Records:
+        """Those of the records that have none of these combinations of codes; the others were dropped when the table was read."""
 
     def marginals(self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[Counts]:
         """Counts of the cells of marginals, one after the other.
@@ -153,9 +153,12 @@ class InMemory:
         """See :class:`Records`."""
         return InMemory(limited(self.table, most, key))
 
-    def broken(self, combinations: Sequence[Combination]) -> tuple[Broken, ...]:
+    def possible(self, combinations: Sequence[Combination]) -> InMemory:
         """See :class:`Records`."""
-        return count_broken(self.table.codes, combinations)
+        kept = np.ones(self.count, bool)
+        for combination in combinations:
+            kept &= ~breaking(self.table.codes, combination)
+        return self if kept.all() else InMemory(self.table.only(kept))
 
     def marginals(self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, BinMap]) -> Iterator[Counts]:
         """See :class:`Records`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan, target_in_words
 from ..tables.ids import check_formats
 from .files import ANSWER, ENVELOPES, FOLLOW_UP, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_follow_up, read_plan
-from .folder import RELEASES, RunFolder, create, settings_as
+from .folder import RECEIVED, RELEASES, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["PartyRun", "PartySettings"]
 
 SECRET, ACCEPTED = "secret", "accepted"
+# What the table has and no release; for this party's operator alone.
+LEFT_OUT = "left-out"
 SERVER = "the server"
 
 
@@ -260,7 +262,8 @@ class PartyRun:
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""
         plan, follow_up = self.plan, self.follow_up
-        return self._folder.state(self.name, tuple(self._steps(plan, follow_up)), plan, follow_up)
+        out = self._folder.state(self.name, tuple(self._steps(plan, follow_up)), plan, follow_up)
+        return replace(out, left_out=tuple((self._folder.read(LEFT_OUT) or b"").decode().splitlines()))
 
     def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
         yield Step(OFFER, DONE, "a key pair was made; its public half is for the server")
@@ -271,7 +274,11 @@ class PartyRun:
             return
         yield Step(PLAN, DONE, f"the plan {plan.fingerprint} came")
         if not self._is_accepted(PLAN, plan.digest()):
-            yield self._acceptance("the plan", "the server and all other parties", plan.fingerprint)
+            yield self._acceptance(
+                "the plan", "the server and all other parties", plan.fingerprint,
+                f"see with `vertimrf check {self.settings.table} --plan {self.folder / RECEIVED / PLAN} …` which records would "
+                "be left out, for nothing stops for them later; ",
+            )  # fmt: skip
             for name, what in ((SECRET, "the parties' secret"), (MESSAGE, "the message")):
                 yield Step(name, LATER, what)
             return
@@ -308,11 +315,11 @@ class PartyRun:
         else:
             yield Step(ANSWER, READY, f"to be made from {self.settings.table}")
 
-    def _acceptance(self, what: str, others: str, fingerprint: str) -> Step:
+    def _acceptance(self, what: str, others: str, fingerprint: str, before: str = "") -> Step:
         return Step(
             "acceptance",
             WAITS,
-            f"waits for you: compare {what}'s fingerprint, {fingerprint}, with {others}, by phone and in full, then "
+            f"waits for you: {before}compare {what}'s fingerprint, {fingerprint}, with {others}, by phone and in full, then "
             f"`vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
             "you",
         )
@@ -393,15 +400,18 @@ class PartyRun:
         return None if envelopes is None else self._open(plan, envelopes)
 
     def _records(self, who: Party) -> Table:
-        """This party's records, encoded against its part of the schema."""
+        """This party's records, encoded; what they leave out of the table is put down for :meth:`state`."""
         from ..tables.arrow import CsvFormat
 
         own = self.settings
         self._options.progress.step(f"reading {own.table}")
         csv = CsvFormat(own.delimiter, own.encoding)
-        return who.encode(
+        records = who.encode(
             own.table, own.id, id_format=own.id_format, ignore_extra=own.ignore_extra, person=own.person, csv=csv
         )
+        # Also where it is nothing: what is done depends on no record.
+        self._folder.write("\n".join(records.dropped.lines()).encode(), LEFT_OUT, private=True)
+        return records
 
     def _check_space(self, size: float) -> None:
         from ..party.check import check_space

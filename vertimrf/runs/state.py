@@ -38,6 +38,7 @@ class RunState:
         steps: in the order in which they are taken.
         refused: sentences about files that came and were not taken.
         stopped: why this role's own last attempt failed; None if it did not.
+        left_out: a party's records that no release of its has, in sentences: exact, so for its operator alone.
         plan: the plan's fingerprint, once there is one.
         follow_up: the follow-up's.
     """
@@ -49,6 +50,7 @@ class RunState:
     stopped: str | None = None
     plan: str | None = None
     follow_up: str | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -71,6 +73,7 @@ class RunState:
             "steps": [{"name": s.name, "status": s.status, "on": s.on, "what": s.what} for s in self.steps],
             "refused": list(self.refused),
             "stopped": self.stopped,
+            "left_out": list(self.left_out),
         }
 
     def text(self) -> str:
@@ -78,6 +81,7 @@ class RunState:
         lines = [f"{self.role}, in {self.folder}:"]
         lines += [f"  {step.status:6} {step.name}: {step.what}" for step in self.steps]
         lines += [f"  Refused: {sentence}" for sentence in self.refused]
+        lines += [f"  Left out: {sentence}" for sentence in self.left_out]
         if self.stopped is not None:
             lines.append(f"  Stopped: {self.stopped}")
         return "\n".join(lines)

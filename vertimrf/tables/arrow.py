@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import functools
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -31,8 +32,15 @@ STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
 # Of a table that is read in pieces, so many cells lie in memory at a time, in so many rows at most.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
+# Of a CSV file, so many bytes are read at a time: the first, but for rows that are longer. What Arrow says of such a row.
+BLOCKS = (1 << 22, 1 << 26, 1 << 30)
+STRADDLING = "straddling object"
 # Of a column of a Parquet file, so many bytes are read at a time.
 READ_BYTES = 1 << 20
+# Types of text, and of its bytes.
+RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+# Text encodings by Python's word, which write names of hosts and source code.
+NO_FILES = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape")
 
 
 @dataclass(frozen=True)
@@ -41,10 +49,10 @@ class CsvFormat:
 
     Attributes:
         delimiter: between cells, one character.
-        encoding: of text, a name that Python's codecs know.
+        encoding: of text, a name of Python's for it; bytes that are no text in it are read as their ``\\xNN``.
 
     Raises:
-        TableError: neither of them.
+        TableError: no such delimiter, or no such encoding of text.
     """
 
     delimiter: str = ","
@@ -54,9 +62,15 @@ class CsvFormat:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
             raise TableError(f"The delimiter of a CSV file is one ASCII character, not {self.delimiter!r}.")
         try:
-            codecs.lookup(self.encoding)
-        except LookupError:
-            raise TableError(f"There is no encoding {self.encoding!r}; give a name such as utf-8 or latin-1.") from None
+            # Which also knows the codecs that turn text into text, or bytes into bytes.
+            io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
+            known = codecs.lookup(self.encoding).name.replace("-", "_") not in NO_FILES
+        except (LookupError, ValueError):
+            known = False
+        if not known:
+            raise TableError(
+                f"There is no encoding {self.encoding!r} that text files are written in; give a name such as utf-8 or latin-1."
+            )
 
 
 COMMAS = CsvFormat()
@@ -84,6 +98,10 @@ def read_arrow(source: Source, csv: CsvFormat = COMMAS) -> pa.Table:
     return table
 
 
+# What is told of a row that cannot be read: the row's text, and how many cells it has.
+Unreadable = Callable[[str, int], None]
+
+
 @dataclass(frozen=True)
 class Pieces:
     """A table that is gone through in pieces, as often as need be; of a file no more than a piece lies in memory.
@@ -91,18 +109,20 @@ class Pieces:
     Attributes:
         names: its columns.
         where: what to call it in errors.
-        batches: gives its rows, of these columns, in batches of any size.
+        batches: gives its rows, of these columns, in batches of any size; told of rows as :meth:`read` is.
     """
 
     names: tuple[str, ...]
     where: str
-    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+    batches: Callable[[Sequence[str], Unreadable | None], Iterator[pa.RecordBatch]]
 
-    def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    def read(self, columns: Sequence[str] | None = None, unreadable: Unreadable | None = None) -> Iterator[pa.Table]:
         """The rows in order, in tables that are not empty.
 
         Args:
             columns: which, in the order of the tables'; None for all.
+            unreadable: called for every row of a CSV file that has not as many cells as the header, which is left out then;
+                without it the file is refused.
 
         Raises:
             TableError: the file cannot be read to its end.
@@ -111,7 +131,9 @@ class Pieces:
         most = min(max(PIECE_CELLS // max(len(columns), 1), 1), PIECE_ROWS)
         held: list[pa.RecordBatch] = []
         room = most
-        for batch in self.batches(columns):
+        for batch in self.batches(columns, unreadable):
+            arrays = [mended(own) for own in batch.columns]
+            batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
             start = 0
             while start < batch.num_rows:
                 held.append(batch.slice(start, room))
@@ -123,6 +145,11 @@ class Pieces:
         if held:
             yield pa.Table.from_batches(held)
 
+    def whole(self) -> pa.Table:
+        """All rows and columns in memory, without rows that cannot be read."""
+        pieces = list(self.read(unreadable=lambda *_: None))
+        return pa.concat_tables(pieces) if pieces else pa.table({name: pa.nulls(0) for name in self.names})
+
     def cells(self, column: str, rows: Sequence[int]) -> list[pa.Scalar]:
         """Cells of a column.
 
@@ -132,7 +159,7 @@ class Pieces:
         """
         out: list[pa.Scalar] = []
         first = 0
-        for piece in self.read([column]) if rows else ():
+        for piece in self.read([column], lambda *_: None) if rows else ():
             while len(out) < len(rows) and rows[len(out)] < first + piece.num_rows:
                 out.append(piece[column][rows[len(out)] - first])
             first += piece.num_rows
@@ -154,7 +181,7 @@ def open_pieces(source: Source, csv: CsvFormat = COMMAS) -> Pieces:
     if not isinstance(source, str | os.PathLike):
         table = read_arrow(source)
         return Pieces(
-            tuple(table.column_names), "The table", lambda columns: iter(table.select(list(columns)).to_batches(PIECE_ROWS))
+            tuple(table.column_names), "The table", lambda columns, _: iter(table.select(list(columns)).to_batches(PIECE_ROWS))
         )
     path = Path(source)
     kind = file_kind(path)
@@ -165,13 +192,14 @@ def open_pieces(source: Source, csv: CsvFormat = COMMAS) -> Pieces:
             with pa.ipc.open_file(str(path)) as file:
                 names = file.schema.names
         else:
-            with open_csv(path, csv) as reader:
-                names = reader.schema.names
+            names = csv_names(path, csv)
     check_names(names, str(path))
     return Pieces(tuple(names), str(path), functools.partial(_file_batches, path, kind, csv))
 
 
-def _file_batches(path: Path, kind: str, csv: CsvFormat, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _file_batches(
+    path: Path, kind: str, csv: CsvFormat, columns: Sequence[str], unreadable: Unreadable | None
+) -> Iterator[pa.RecordBatch]:
     """Batches of a file, each read when it is asked for."""
     with _reading(path):
         if kind == "parquet":
@@ -185,12 +213,10 @@ def _file_batches(path: Path, kind: str, csv: CsvFormat, columns: Sequence[str])
                 # Opened anew for each, so that pages of those gone through are not kept.
                 with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
                     batch = file.get_batch(i).select(list(columns))
-                    # Offsets and indices that lead elsewhere, which nobody else looks at.
-                    batch.validate(full=True)
+                    check_sound(batch)
                 yield batch
         else:
-            with open_csv(path, csv, columns=columns) as reader:
-                yield from reader
+            yield from csv_batches(path, csv, columns, unreadable)
 
 
 @contextlib.contextmanager
@@ -198,7 +224,7 @@ def _reading(path: Path) -> Iterator[None]:
     """What Arrow and the file system say of a file, as an error of ours."""
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise TableError(f"{path} cannot be read as a table ({one_line(error)}).") from None
 
 
@@ -209,8 +235,7 @@ def from_object(source: Source) -> pa.Table:
     source = executed(source)
     try:
         if type(source).__module__.partition(".")[0] == "pandas":
-            # A named index is a column to whoever named it; the default one is not.
-            return pa.Table.from_pandas(source, preserve_index=any(name is not None for name in source.index.names))
+            return _from_pandas(source)
         if hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.RecordBatch):
             return pa.table(source)
         if hasattr(source, "__dataframe__"):
@@ -222,6 +247,32 @@ def from_object(source: Source) -> pa.Table:
     raise TableError(
         f"A {type(source).__name__} is not a table; pass a file, an Arrow table, a pandas or polars frame, or a DuckDB relation."
     )
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    """An Arrow table of a pandas frame. A column of objects of several kinds, which Arrow has no type for, is read as text."""
+    # A named index is a column to whoever named it; the default one is not.
+    named = any(name is not None for name in frame.index.names)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=named)
+    except (pa.ArrowException, TypeError, ValueError):
+        frame = frame.copy(deep=False)
+        for place in [i for i, kind in enumerate(frame.dtypes) if kind.kind == "O"]:
+            column = frame.iloc[:, place]
+            try:
+                pa.array(column, from_pandas=True)
+            except (pa.ArrowException, TypeError, ValueError):
+                frame.isetitem(place, column.map(_text_of, na_action="ignore"))
+        return pa.Table.from_pandas(frame, preserve_index=named)
+
+
+def _text_of(value: Any) -> str:
+    """A Python object as the text that a CSV file would have."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def executed(source: Source) -> Source:
@@ -250,8 +301,8 @@ def read_file(path: Path, csv: CsvFormat) -> pa.Table:
                 # Offsets and indices that lead elsewhere, which nobody else looks at.
                 table.validate(full=True)
         else:
-            with open_csv(path, csv) as reader:
-                table = reader.read_all()
+            names = csv_names(path, csv)
+            table = pa.Table.from_batches(csv_batches(path, csv, names), pa.schema(dict.fromkeys(names, pa.string())))
     check_names(table.column_names, str(path))
     return table
 
@@ -274,32 +325,140 @@ def file_kind(path: Path) -> str:
     return kind
 
 
-def open_csv(
-    path: Path, csv: CsvFormat = COMMAS, block_size: int = 1 << 22, columns: Sequence[str] | None = None
-) -> pa.csv.CSVStreamingReader:
-    """A streaming reader that leaves every cell as text; only cells with nothing between the commas are null.
+def check_sound(batch: pa.RecordBatch) -> None:
+    """Offsets and indices must not lead elsewhere, which nobody else looks at; text may be any bytes (:func:`mended`).
+
+    Raises:
+        pa.ArrowInvalid: they do.
+    """
+    for own in batch.columns:
+        # A dictionary is a column like others.
+        for part in (own.dictionary, own.indices) if pa.types.is_dictionary(own.type) else (own,):
+            raw = RAW.get(part.type)
+            (part if raw is None else part.view(raw)).validate(full=True)
+        if not pa.types.is_dictionary(own.type) or own.type.value_type not in RAW:
+            own.validate(full=own.type not in RAW)
+
+
+def mended(column: pa.Array) -> pa.Array:
+    """A column whose text is UTF-8: other bytes stand as their ``\\xNN``, as in a CSV file."""
+    if pa.types.is_dictionary(column.type) and column.type.value_type in RAW:
+        texts = mended(column.dictionary)
+        return column if texts is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, texts)
+    if column.type not in RAW:
+        return column
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        cells = column.view(RAW[column.type]).to_pylist()
+        return pa.array([None if own is None else own.decode("utf-8", "backslashreplace") for own in cells], column.type)
+    return column
+
+
+class _Decoded:
+    """A file's text as UTF-8, whatever it is written in; what is no text in that encoding stands as its ``\\xNN``.
+
+    Arrow refuses a file for one such byte, and does not survive every error of a codec.
+    """
+
+    def __init__(self, file: pa.NativeFile, encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+        self._ready = b""
+        self.closed = False
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        while not self._ready:
+            data = self._file.read(size)
+            self._ready = self._decoder.decode(data, not data).encode()
+            if not data:
+                break
+        out, self._ready = self._ready[:size], self._ready[size:]
+        return out
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        self.closed = True
+
+
+def csv_batches(
+    path: Path, csv: CsvFormat, columns: Sequence[str], unreadable: Unreadable | None = None
+) -> Iterator[pa.RecordBatch]:
+    """A CSV file's rows; every cell stays text, and only cells with nothing between the commas are null.
 
     Args:
         path, csv: the file, and how it is written.
-        block_size: bytes read at a time.
-        columns: those to read; None for all.
+        columns: those to read.
+        unreadable: see :meth:`Pieces.read`.
     """
+    types = dict.fromkeys(csv_names(path, csv), pa.string())
+    given = told = 0
+    for block_size in BLOCKS:
+        # A row that is longer than a block has the file read again in larger ones, from the first row that was not given yet.
+        before, seen = given, 0
 
-    def open_with(types: dict[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
-        return pa.csv.open_csv(
-            pa.input_stream(path, compression="gzip" if is_gzip(path) else None),
-            read_options=pa.csv.ReadOptions(block_size=block_size, encoding=csv.encoding),
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True, delimiter=csv.delimiter),
-            convert_options=pa.csv.ConvertOptions(
-                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
-                include_columns=list(columns or types),
-            ),
-        )  # fmt: skip
+        def invalid(row: pa.csv.InvalidRow) -> str:
+            nonlocal seen, told
+            if unreadable is None:
+                return "error"
+            seen += 1
+            if seen > told:
+                told = seen
+                unreadable(row.text, row.actual_columns)
+            return "skip"
 
-    with open_with({}) as reader:
-        names = reader.schema.names
+        try:
+            with _open_csv(path, csv, block_size, invalid, types, list(columns)) as reader:
+                for batch in reader:
+                    left = batch.slice(min(before, batch.num_rows))
+                    before -= batch.num_rows - left.num_rows
+                    given += left.num_rows
+                    if left.num_rows:
+                        yield left
+            return
+        except pa.ArrowInvalid as error:
+            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
+                raise
+
+
+def csv_names(path: Path, csv: CsvFormat) -> list[str]:
+    """The columns of a CSV file.
+
+    Raises:
+        TableError: two have one name.
+    """
+    for block_size in BLOCKS:
+        try:
+            with _open_csv(path, csv, block_size, lambda _: "skip", {}, []) as reader:
+                names: list[str] = reader.schema.names
+            break
+        except pa.ArrowInvalid as error:
+            if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
+                raise
     check_names(names, str(path))
-    return open_with(dict.fromkeys(names, pa.string()))
+    return names
+
+
+def _open_csv(
+    path: Path,
+    csv: CsvFormat,
+    block_size: int,
+    invalid: Callable[[pa.csv.InvalidRow], str],
+    types: dict[str, pa.DataType],
+    columns: list[str],
+) -> pa.csv.CSVStreamingReader:
+    file = pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
+    return pa.csv.open_csv(
+        pa.PythonFile(_Decoded(file, csv.encoding), "r"),
+        read_options=pa.csv.ReadOptions(block_size=block_size),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True, delimiter=csv.delimiter, invalid_row_handler=invalid),
+        convert_options=pa.csv.ConvertOptions(
+            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+            include_columns=columns,
+        ),
+    )  # fmt: skip
 
 
 def is_gzip(path: Path) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ __all__ = [
     "FORMATS",
     "Absent",
     "IdKeys",
-    "check_distinct",
+    "cell_value",
     "check_formats",
     "digest_ids",
     "digested",
@@ -28,7 +29,7 @@ __all__ = [
     "most_shapes",
     "record_digests",
     "repeated",
-    "repeats",
+    "repetition",
     "shown",
 ]
 
@@ -100,7 +101,7 @@ def format_ids(column: pa.ChunkedArray, formats: Sequence[str], where: str = "Re
 
 
 def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Ids as the text whose digest they have; raises as :func:`plain_ids`, and for bytes that are no text."""
+    """Ids as the text whose digest they have; null for bytes that are no text. Raises as :func:`plain_ids`."""
     column = plain_ids(column, where)
     if is_uuid(column.type):
         offsets, text = uuid_text(column)
@@ -109,14 +110,22 @@ def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     try:
         return column.cast(pa.large_string())
     except pa.ArrowInvalid:
-        raise TableError(f"{where}: ids are bytes that are no UTF-8 text: there is no other way to write them.") from None
+        return pa.chunked_array([pa.array([text_of(own) for own in column.to_pylist()], pa.large_string())])
+
+
+def text_of(own: bytes | None) -> str | None:
+    """The text that bytes are in UTF-8, or None."""
+    try:
+        return None if own is None else own.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Ids as text, bytes, whole numbers or UUIDs, however a file or frame stores them.
+    """Ids as text, bytes, whole numbers or UUIDs, however a file or frame stores them; null where a number is not whole.
 
     Raises:
-        TableError: ids of another type, or numbers that are not whole.
+        TableError: ids of another type.
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -124,10 +133,8 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     if pa.types.is_floating(kind):
         # Frames with gaps hold whole numbers as decimals.
         values = pc.fill_null(column.cast(pa.float64()), float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
-        present = values[~np.isnan(values)]
-        if (present != np.floor(present)).any() or (np.abs(present) > 2**53).any():
-            raise TableError(f"{where}: ids are decimal numbers; use text, whole numbers or UUIDs.")
-        return pa.chunked_array([pa.array(values, pa.int64(), from_pandas=True)])
+        whole = (values == np.floor(values)) & (np.abs(values) <= 2**53)
+        return pa.chunked_array([pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)])
     if is_text(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         return column.cast(pa.large_string())
     if not (is_bytes(kind) or is_uuid(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
@@ -190,13 +197,18 @@ def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
     )
 
 
-def shown(cell: pa.Scalar) -> str:
-    """A cell's value for an error: text quoted, at most 60 characters."""
+def cell_value(cell: pa.Scalar) -> Any:
+    """A cell's value, or its text where Python has no such value."""
     try:
-        value = cell.as_py()
+        return cell.as_py()
     except (OverflowError, ValueError):
         # Dates beyond the year 9999, and parts of seconds that Python's lack.
-        value = cell.cast(pa.string()).as_py()
+        return cell.cast(pa.string()).as_py()
+
+
+def shown(cell: pa.Scalar) -> str:
+    """A cell's value for an error: text quoted, at most 60 characters."""
+    value = cell_value(cell)
     text = repr(value) if isinstance(value, str | bytes) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -230,24 +242,25 @@ class Absent:
     count: int = 0
     rows: tuple[int, ...] = ()
 
-    def then(self, later: Absent, before: int) -> Absent:
+    @classmethod
+    def of(cls, present: npt.NDArray[np.bool_], before: int = 0) -> Absent:
+        """Those of a piece that comes after ``before`` records, by which records have an id [shape=(n,)]."""
+        rows = np.flatnonzero(~present)
+        return cls(len(rows), tuple((before + rows[:EXAMPLES]).tolist()))
+
+    def then(self, later: Absent, before: int = 0) -> Absent:
         """These, and those of a piece that comes after ``before`` records."""
         if not later.count:
             return self
         return Absent(self.count + later.count, (*self.rows, *(before + row for row in later.rows))[:EXAMPLES])
 
-    def check(self, where: str) -> None:
-        """There must be none.
-
-        Raises:
-            TableError: there are some.
-        """
-        if self.count:
-            examples = ", ".join(str(row + 1) for row in self.rows) + (", ..." if self.count > EXAMPLES else "")
-            raise TableError(
-                f"{where}: {self.count:,} record{'s have' if self.count > 1 else ' has'} no id (row {examples}); "
-                "give every record an id."
-            )
+    def sentence(self, where: str) -> str:
+        """How many, the first of them, and the remedy."""
+        examples = ", ".join(str(row + 1) for row in self.rows) + (", ..." if self.count > EXAMPLES else "")
+        return (
+            f"{where}: {self.count:,} record{'s have' if self.count > 1 else ' has'} no id (row {examples}); "
+            "give every record an id: text, a whole number or a UUID."
+        )
 
 
 def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
@@ -264,13 +277,16 @@ def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[n
     Raises:
         TableError: null or empty ids, or ids of another type.
     """
-    digests, absent = digested(key, column, where)
-    absent.check(where)
+    digests, present = digested(key, column, where)
+    if not present.all():
+        raise TableError(Absent.of(present).sentence(where))
     return digests
 
 
-def digested(key: bytes, column: pa.ChunkedArray, where: str) -> tuple[npt.NDArray[np.uint64], Absent]:
-    """As :func:`digest_ids`, of a piece of a table: where ids are absent, zeros, and which they are.
+def digested(
+    key: bytes, column: pa.ChunkedArray, where: str
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """As :func:`digest_ids`, of a piece of a table, and which records have an id [shape=(n,)]; the digests of others say nothing.
 
     Raises:
         TableError: ids of another type.
@@ -279,18 +295,18 @@ def digested(key: bytes, column: pa.ChunkedArray, where: str) -> tuple[npt.NDArr
     missing = column.is_null()
     if is_text(column.type) or is_bytes(column.type):
         missing = pc.or_(missing, pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
-    rows = np.flatnonzero(missing.to_numpy())
-    if len(rows):
-        return np.zeros(len(column), np.uint64), Absent(len(rows), tuple(rows[:EXAMPLES].tolist()))
+    present = ~missing.to_numpy()
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.uint64), present
     if pa.types.is_integer(column.type):
-        return digest_integers(key, column.to_numpy()), Absent()
+        return digest_integers(key, pc.fill_null(column, 0).to_numpy()), present
     if is_uuid(column.type):
-        return digest_strings(key, *uuid_text(column)), Absent()
+        return digest_strings(key, *uuid_text(column)), present
     array = column.cast(pa.large_binary()).combine_chunks()
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     # Empty columns may have no buffer at all.
-    return digest_strings(key, bounds, np.frombuffer(data or b"", np.uint8)), Absent()
+    return digest_strings(key, bounds, np.frombuffer(data or b"", np.uint8)), present
 
 
 def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
@@ -305,34 +321,16 @@ def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.arange(len(raw) + 1, dtype=np.int64) * 36, text.reshape(-1)
 
 
-def repeats(digests: npt.NDArray[np.uint64]) -> int:
-    """How many records have an id that another has before them."""
+def repeated(digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The digests that several records have, each once, increasing."""
     ordered = np.sort(digests)
-    return int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
-def check_distinct(digests: npt.NDArray[np.uint64], cells: Callable[[Sequence[int]], list[pa.Scalar]], where: str) -> None:
-    """Ids must be distinct.
-
-    Args:
-        digests: of all ids [shape=(n,), uint64].
-        cells: gives the ids in some rows, from 0 and increasing.
-        where: names the column in errors.
-
-    Raises:
-        TableError: some are not.
-    """
-    if not (count := repeats(digests)):
-        return
-    order = np.argsort(digests, kind="stable")
-    again = order[1:][digests[order[1:]] == digests[order[:-1]]]
-    raise repeated(count, [shown(cell) for cell in cells(np.sort(again)[:EXAMPLES].tolist())], where)
-
-
-def repeated(count: int, examples: Sequence[str], where: str) -> TableError:
-    """The error of so many records that repeat an id, such as these."""
+def repetition(count: int, examples: Sequence[str], where: str) -> str:
+    """A sentence on so many records that have an id which another one has too, such as these."""
     listed = ", ".join(dict.fromkeys(examples))
-    return TableError(
-        f"{where}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id of an earlier one "
+    return (
+        f"{where}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id that another has "
         f"(such as {listed}); keep one record per id."
     )

@@ -1,4 +1,4 @@
-"""Records that the schema calls impossible: counted at their holder, for nobody else's eyes."""
+"""Records that the schema calls impossible: found at their holder, for nobody else's eyes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ import numpy.typing as npt
 
 from ..plan.impossible import Combination
 from ..plan.schema import Schema
+from .dropped import Reason
 
-__all__ = ["Broken", "breaking", "count_broken", "impossible_records"]
+__all__ = ["Broken", "breaking", "ruled_out"]
 
 Codes = npt.NDArray[np.uint16]
 
 
-def breaking(codes: Codes, combination: Combination) -> npt.NDArray[np.bool_]:
+def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
+    """The impossible combinations of one party's attributes, by what the schema calls them; attributes by their row at the party.
+
+    Combinations with other parties' attributes are not among them.
+    """
+    return {str(schema.impossible[number]): own for number, own in schema.combinations_at(party).items()}
+
+
+def breaking(codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination) -> npt.NDArray[np.bool_]:
     """Which records have an impossible combination [shape=(n,)].
 
     Args:
-        codes: encoded records [shape=(d, n), uint16].
+        codes: encoded records, a row per attribute [shape=(d, n), uint16].
         combination: codes that are ruled out together; attributes by their row.
     """
-    out = np.ones(codes.shape[1], bool)
-    for place, ruled_out in combination:
-        out &= np.isin(codes[place], np.array(ruled_out, np.uint16))
+    out = np.ones(len(codes[0]), bool)
+    for place, codes_of in combination:
+        out &= np.isin(codes[place], np.array(codes_of, np.uint16))
     return out
 
 
@@ -41,35 +50,23 @@ class Broken:
     count: int = 0
     first: int = 0
 
-    def then(self, later: Broken, before: int) -> Broken:
+    @classmethod
+    def of(cls, marked: npt.NDArray[np.bool_], before: int = 0) -> Broken:
+        """Those of a piece that comes after ``before`` records, by which of them have it [shape=(n,)]."""
+        return cls(int(marked.sum()), before + int(marked.argmax()) if marked.any() else 0)
+
+    def then(self, later: Broken, before: int = 0) -> Broken:
         """These, and those of a piece that comes after ``before`` records."""
         return Broken(self.count + later.count, self.first if self.count else before + later.first)
 
-
-def count_broken(codes: Codes, combinations: Sequence[Combination]) -> tuple[Broken, ...]:
-    """Records that have each of these combinations; ``codes`` and combinations as for :func:`breaking`."""
-    found = (breaking(codes, combination) for combination in combinations)
-    return tuple(Broken(int(marked.sum()), int(marked.argmax()) if len(marked) else 0) for marked in found)
-
-
-def impossible_records(found: Sequence[Broken], schema: Schema, party: str, where: str) -> list[str]:
-    """A sentence for every impossible combination that some of a party's records have; combinations with other parties'
-    attributes are not looked at.
-
-    Args:
-        found: per combination of ``schema.combinations_at(party)``, the party's records that have it.
-        schema: of all parties.
-        party: whose records these are.
-        where: names the table.
-    """
-    out = []
-    for number, broken in zip(schema.combinations_at(party), found, strict=True):
-        if broken.count:
-            first = f"row {broken.first + 1}"
-            out.append(
-                f"{where}: {broken.count:,} record{'s' if broken.count > 1 else ''} "
-                f"({f'the first is {first}' if broken.count > 1 else first}) "
-                f"{'have' if broken.count > 1 else 'has'} what the schema says cannot be: {schema.impossible[number]}; correct "
-                f"the record{'s' if broken.count > 1 else ''}, or leave the combination out of the schema."
-            )
-    return out
+    def reasons(self, combination: str, where: str) -> list[Reason]:
+        """Why such records are dropped; ``where`` names the table."""
+        if not self.count:
+            return []
+        several, first = self.count > 1, f"row {self.first + 1}"
+        sentence = (
+            f"{where}: {self.count:,} record{'s' if several else ''} ({f'the first is {first}' if several else first}) "
+            f"{'have' if several else 'has'} what the schema says cannot be: {combination}; correct "
+            f"the record{'s' if several else ''}, or leave the combination out of the schema."
+        )
+        return [Reason("impossible", combination, self.count, sentence)]

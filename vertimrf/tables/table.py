@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,26 +18,37 @@ import pyarrow.compute as pc
 from ..errors import SchemaError, TableError
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import to_number
-from .arrow import COMMAS, CsvFormat, Source, open_pieces
-from .ids import Absent, IdKeys, check_distinct, digest_ids, digested, format_ids, is_text, shown
+from ..plan.impossible import Combination
+from .arrow import COMMAS, CsvFormat, Pieces, Source, open_pieces
+from .dropped import NONE, Dropped, Kind, Reason
+from .ids import EXAMPLES, Absent, IdKeys, cell_value, digested, format_ids, is_text, repeated, repetition, shown
+from .impossible import Broken, breaking
 
 __all__ = [
     "Columns",
     "Encoded",
     "Table",
     "align",
-    "check_common_records",
+    "cell_values",
     "check_same_records",
     "column_numbers",
     "encode_columns",
     "encode_table",
-    "read_persons",
+    "one_per_id",
+    "warn_of_strangers",
 ]
+
+LOG = logging.getLogger(__name__)
 
 # Marks for cells without a code.
 MISSING, OUTSIDE = -1, -2
+# Python reads no longer numbers.
+LONGEST_NUMBER = 4300
+# Of the text of a row that cannot be read, so much is shown.
+SHOWN = 60
 
 Encode = Callable[[pa.ChunkedArray], npt.NDArray[np.int32]]
+Watch = Callable[[pa.Table, Sequence[npt.NDArray[np.int32]]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +60,14 @@ class Table:
         digests: 64-bit keyed digest of each record's id [shape=(n,), uint64], distinct.
         codes: attribute-major codes [shape=(d, n), uint16, C-contiguous], each below its attribute's size.
         persons: 64-bit keyed digest of the id of each record's person [shape=(n,), uint64]; None where every record is a person.
+        dropped: what the table that was read has besides, for its holder's eyes; nothing that leaves is made of it.
     """
 
     attributes: tuple[Attribute, ...]
     digests: npt.NDArray[np.uint64]
     codes: npt.NDArray[np.uint16]
     persons: npt.NDArray[np.uint64] | None = None
+    dropped: Dropped = NONE
 
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
@@ -72,7 +86,7 @@ class Table:
         codes = np.empty((len(self.codes), np.count_nonzero(kept)), np.uint16)
         for own, row in zip(codes, self.codes, strict=True):
             own[:] = row[kept]
-        return Table(self.attributes, self.digests[kept], codes, persons)
+        return Table(self.attributes, self.digests[kept], codes, persons, self.dropped)
 
     @property
     def records(self) -> int:
@@ -91,8 +105,15 @@ def encode_table(
     csv: CsvFormat = COMMAS,
     *,
     keys: IdKeys,
+    impossible: Mapping[str, Combination] | None = None,
 ) -> Table:
     """Encode one party's table; of a file no more than a piece lies in memory, and codes and digests stay.
+
+    Records that do not fit are left out, so that whether anything is released never hangs on one of them. What is left out is
+    1-stable: tables that differ in all rows of one id give tables that differ in at most one record. *Proof.* Whether a row fits
+    depends on that row alone. Of the rows of one id that fit, :func:`one_per_id` keeps one, chosen by those rows alone, whatever
+    their order and whatever the rest of the table. So the result is a union, over ids, of at most one record that depends on the
+    rows of that id alone; another set of rows for one id changes no other term.
 
     Args:
         source: what :func:`vertimrf.tables.arrow.read_arrow` reads.
@@ -105,19 +126,49 @@ def encode_table(
         person: the column that says whose a record is, as ids do; None where every record is a person's only one.
         csv: how a CSV file is written.
         keys: of the digests; those of tables whose ids are to meet are the same.
+        impossible: combinations of codes that no record can have (:func:`vertimrf.tables.impossible.ruled_out`).
+
+    Returns:
+        The records that fit; ``dropped`` tells of the others. There may be none.
 
     Raises:
-        TableError: no table, no or no usable ids, no records, no such format.
-        SchemaError: columns or values that the schema does not describe, missing values that it does not allow.
+        TableError: no table, no id column, ids of a type that cannot be any, no such format.
+        SchemaError: columns that the schema does not describe, or of a type that its values cannot have.
     """
     pieces = open_pieces(source, csv)
-    columns = Columns(id, tuple(attributes), name or pieces.where, keys, tuple(id_format), person)
+    columns = Columns(id, tuple(attributes), name or pieces.where, keys, tuple(id_format), person, impossible or {})
     columns.check(pieces.names, ignore_extra)
-    found = columns.encode(pieces.read(columns.wanted))
-    found.check(columns)
-    if id is not None:
-        check_distinct(found.digests, lambda rows: pieces.cells(id, rows), columns.ids)
-    return Table(tuple(attributes), found.digests, found.joined_codes(), found.persons)
+    found = columns.encode(pieces)
+    found.check()
+    return columns.settled(found, pieces)
+
+
+def one_per_id(
+    digests: npt.NDArray[np.uint64],
+    codes: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.uint16]],
+    persons: npt.NDArray[np.uint64] | None,
+) -> npt.NDArray[np.int64]:
+    """Of records with the same id all but one: that with the smallest codes, compared attribute by attribute.
+
+    Which one stays depends on the records of that id alone: not on their order, and on no other record.
+
+    Args:
+        digests: of the records' ids [shape=(n,)].
+        codes: gives the codes of some rows [shape=(d, m)].
+        persons: digests of the persons' ids [shape=(n,)], which decide between records with the same codes; or None.
+
+    Returns:
+        The rows to leave out, increasing.
+    """
+    twice = repeated(digests)
+    if not len(twice):
+        return np.empty(0, np.int64)
+    rows = np.flatnonzero(np.isin(digests, twice))
+    keys = [digests[rows], *codes(rows), *([] if persons is None else [persons[rows]])]
+    # The last key counts most; records that agree in all of them are the same record.
+    rows = rows[np.lexsort(keys[::-1])]
+    again = digests[rows[1:]] == digests[rows[:-1]]
+    return np.sort(rows[1:][again])
 
 
 @dataclass(frozen=True)
@@ -131,6 +182,7 @@ class Columns:
         keys: of the digests of ids.
         id_format: what is done to ids.
         person: the column that says whose a record is, or None.
+        impossible: combinations of codes that no record can have, by what the schema calls them; attributes by their place.
     """
 
     id: str | None
@@ -139,6 +191,7 @@ class Columns:
     keys: IdKeys
     id_format: tuple[str, ...] = ()
     person: str | None = None
+    impossible: Mapping[str, Combination] = field(default_factory=dict)
 
     @property
     def wanted(self) -> list[str]:
@@ -169,93 +222,200 @@ class Columns:
         kept = [name for name in names if name in self.wanted] if ignore_extra else names
         check_columns(kept, self.id, self.attributes, self.where, self.person)
 
-    def encode(self, pieces: Iterable[pa.Table]) -> Encoded:
-        """Encode piece after piece, and keep account of what is wrong with them.
+    def settled(self, found: Encoded, pieces: Pieces) -> Table:
+        """The records that fit, one per id.
 
         Args:
-            pieces: tables with these columns.
+            found: what :meth:`encode` made of the table.
+            pieces: the table, for examples of ids that several records have.
+        """
+        codes = found.joined_codes()
+        out = Table(self.attributes, found.digests, codes, found.persons, Dropped(found.dropped, found.reasons(self)))
+        again = one_per_id(found.digests, lambda rows: codes[:, rows], found.persons)
+        # Without a column of ids no two rows have the same.
+        if self.id is None or not len(again):
+            return out
+        examples = [shown(cell) for cell in pieces.cells(self.id, found.original(again[:EXAMPLES]).tolist())]
+        kept = np.ones(out.records, bool)
+        kept[again] = False
+        return replace(out.only(kept), dropped=out.dropped.also(len(again), self.repeated(len(again), examples)))
+
+    def repeated(self, count: int, examples: Sequence[str]) -> Reason:
+        """The reason of so many records that have an id which another has, such as these."""
+        return Reason("repeated id", str(self.id), count, repetition(count, examples, self.ids))
+
+    def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
+        """Encode piece after piece; records that do not fit are left out, and counted.
+
+        Args:
+            pieces: a table with these columns.
+            watch: is shown every piece, with the codes of all its records; those below 0 are of cells that have none.
 
         Raises:
-            TableError: ids of a type that cannot be any, no such id format.
+            TableError: ids of a type that cannot be any, no such id format; the file cannot be read to its end.
         """
         encoders = [column_encoder(attribute, self.where) for attribute in self.attributes]
         uncoded = [Uncoded()] * len(encoders)
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
         digests: list[npt.NDArray[np.uint64]] = []
         persons: list[npt.NDArray[np.uint64]] = []
-        absent, ownerless, records = Absent(), Absent(), 0
-        for piece in pieces:
-            if self.id is None:
-                digests.append(np.arange(records, records + piece.num_rows, dtype=np.uint64))
-            else:
-                own, without = digested(self.keys.records, format_ids(piece[self.id], self.id_format, self.ids), self.ids)
-                digests.append(own)
-                absent = absent.then(without, records)
+        left: list[npt.NDArray[np.int64]] = []
+        broken = [Broken()] * len(self.impossible)
+        absent, ownerless, records, unreadable = Absent(), Absent(), 0, Ragged()
+
+        def told(text: str, cells: int) -> None:
+            nonlocal unreadable
+            unreadable = unreadable.then(Ragged(1, text[:SHOWN]))
+
+        for piece in pieces.read(self.wanted, told):
+            fits = np.ones(piece.num_rows, bool)
+            ids, owners, rows = np.arange(records, records + piece.num_rows, dtype=np.uint64), None, []
+            if self.id is not None:
+                ids, present = digested(self.keys.records, format_ids(piece[self.id], self.id_format, self.ids), self.ids)
+                absent = absent.then(Absent.of(present, records))
+                fits &= present
             if self.person is not None:
-                own, without = digested(self.keys.persons, piece[self.person], self.owners)
-                persons.append(own)
-                ownerless = ownerless.then(without, records)
+                owners, present = digested(self.keys.persons, piece[self.person], self.owners)
+                ownerless = ownerless.then(Absent.of(present, records))
+                fits &= present
             for i, (attribute, encoder) in enumerate(zip(self.attributes, encoders, strict=True)):
                 found, wrong = coded(attribute, encoder, piece, self.id, records)
                 uncoded[i] = uncoded[i].then(wrong)
+                rows.append(found)
+                if wrong != Uncoded():
+                    fits &= found >= 0
+            if watch is not None:
+                watch(piece, rows)
+            fitting = fits.copy()
+            for i, combination in enumerate(self.impossible.values()):
+                marked = fitting & breaking(rows, combination)
+                broken[i] = broken[i].then(Broken.of(marked, records))
+                fits &= ~marked
+            every = bool(fits.all())
+            digests.append(ids if every else ids[fits])
+            if owners is not None:
+                persons.append(owners if every else owners[fits])
+            for own, attribute, row in zip(codes, self.attributes, rows, strict=True):
                 # Narrow while they wait to be joined.
-                codes[i].append(found.astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
+                own.append((row if every else row[fits]).astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
+            if not every:
+                left.append(records + np.flatnonzero(~fits))
             records += piece.num_rows
+        owned = None if self.person is None else joined(persons, np.uint64)
         return Encoded(
-            records, joined(digests), None if self.person is None else joined(persons), codes, absent, ownerless, tuple(uncoded)
+            joined(digests, np.uint64), owned, codes, joined(left, np.int64), records, unreadable, absent, ownerless,
+            tuple(uncoded), tuple(broken),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of a CSV file that have not as many cells as its header.
+
+    Attributes:
+        count: how many.
+        first: the first one's text, at most 60 characters.
+    """
+
+    count: int = 0
+    first: str = ""
+
+    def then(self, later: Ragged) -> Ragged:
+        """These, and later ones."""
+        return Ragged(self.count + later.count, self.first if self.count else later.first)
+
+    def reasons(self, where: str) -> list[Reason]:
+        """Why such rows are dropped; ``where`` names the table."""
+        if not self.count:
+            return []
+        several = self.count > 1
+        sentence = (
+            f"{where}: {self.count:,} row{'s have' if several else ' has'} more or fewer cells than the header "
+            f"({'the first is ' if several else ''}{self.first!r}); correct {'them' if several else 'it'}."
         )
+        return [Reason("unreadable", "", self.count, sentence)]
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Records as they were encoded, and what is wrong with them.
+    """Records that fit, as they were encoded, and those that do not.
 
     Attributes:
-        records: how many.
-        digests: of their ids [shape=(records,), uint64].
+        digests: of their ids [shape=(kept,), uint64].
         persons: of their persons' ids, or None.
         codes: per attribute, pieces that follow each other; given away by :meth:`joined_codes`.
+        left: rows that were left out, increasing [shape=(left,), int64].
+        rows: how many were read, these included.
+        unreadable: rows that could not be read at all.
         absent: records without an id.
         ownerless: records without a person.
         uncoded: per attribute, cells that have no code.
+        broken: per impossible combination, records that have it and nothing else wrong with them.
     """
 
-    records: int
     digests: npt.NDArray[np.uint64]
     persons: npt.NDArray[np.uint64] | None
     codes: list[list[npt.NDArray[np.unsignedinteger]]]
+    left: npt.NDArray[np.int64]
+    rows: int
+    unreadable: Ragged
     absent: Absent
     ownerless: Absent
     uncoded: tuple[Uncoded, ...]
+    broken: tuple[Broken, ...]
 
-    def check(self, columns: Columns) -> None:
-        """Nothing may be wrong; that ids are distinct is another matter.
+    @property
+    def dropped(self) -> int:
+        """How many records were left out."""
+        return len(self.left) + self.unreadable.count
+
+    def check(self) -> None:
+        """No column may be of a type that its attribute cannot have.
 
         Raises:
-            TableError, SchemaError: something is.
+            SchemaError: one is.
         """
-        if not self.records:
-            raise TableError(f"{columns.where} has no records.")
-        self.ownerless.check(columns.owners)
-        self.absent.check(columns.ids)
-        for attribute, uncoded in zip(columns.attributes, self.uncoded, strict=True):
-            uncoded.check(attribute, columns.where)
+        for uncoded in self.uncoded:
+            if uncoded.wrong:
+                raise SchemaError(uncoded.wrong)
+
+    def reasons(self, columns: Columns) -> tuple[Reason, ...]:
+        """Why records were left out."""
+        absences: tuple[tuple[Kind, str | None, Absent, str], ...] = (
+            ("no person", columns.person, self.ownerless, columns.owners),
+            ("no id", columns.id, self.absent, columns.ids),
+        )
+        return (
+            *self.unreadable.reasons(columns.where),
+            *(Reason(kind, str(of), own.count, own.sentence(where)) for kind, of, own, where in absences if own.count),
+            *itertools.chain(*map(Uncoded.reasons, self.uncoded, columns.attributes, itertools.repeat(columns.where))),
+            *itertools.chain(*map(Broken.reasons, self.broken, columns.impossible, itertools.repeat(columns.where))),
+        )
+
+    def original(self, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The rows, in the table that was read, of records by their place among those that fit [shape=(n,)]."""
+        fits = np.ones(self.rows, bool)
+        fits[self.left] = False
+        return np.flatnonzero(fits)[kept]
 
     def then(self, later: Encoded) -> Encoded:
         """What is wrong with these records and those of a later partition; without the records themselves."""
         return Encoded(
-            self.records + later.records,
             self.digests[:0],
             None,
             [],
-            self.absent.then(later.absent, self.records),
-            self.ownerless.then(later.ownerless, self.records),
+            np.concatenate([self.left, self.rows + later.left]),
+            self.rows + later.rows,
+            self.unreadable.then(later.unreadable),
+            self.absent.then(later.absent, self.rows),
+            self.ownerless.then(later.ownerless, self.rows),
             tuple(own.then(more) for own, more in zip(self.uncoded, later.uncoded, strict=True)),
+            tuple(own.then(more, self.rows) for own, more in zip(self.broken, later.broken, strict=True)),
         )
 
     def joined_codes(self) -> npt.NDArray[np.uint16]:
-        """All codes [shape=(attributes, records), uint16, C-contiguous]; once, for every piece is let go of on the way."""
-        out = np.empty((len(self.codes), self.records), np.uint16)
+        """All codes [shape=(attributes, kept), uint16, C-contiguous]; once, for every piece is let go of on the way."""
+        out = np.empty((len(self.codes), len(self.digests)), np.uint16)
         for row, pieces in zip(out, self.codes, strict=True):
             first = 0
             for piece in pieces:
@@ -265,20 +425,9 @@ class Encoded:
         return out
 
 
-def joined(pieces: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+def joined(pieces: list[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArray[Any]:
     """One array of several, or of none."""
-    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
-
-
-def read_persons(table: pa.Table, person: str, where: str, keys: IdKeys) -> npt.NDArray[np.uint64]:
-    """Keyed digests of the ids of the persons whose records these are [shape=(n,), uint64].
-
-    Raises:
-        TableError: no such column, or records without a person.
-    """
-    if person not in table.column_names:
-        raise without_person(where, person, table.column_names)
-    return digest_ids(keys.persons, table[person], f"{where}, person column {person!r}")
+    return np.concatenate(pieces) if pieces else np.empty(0, kind)
 
 
 def without_person(where: str, person: str, names: Sequence[str]) -> TableError:
@@ -320,7 +469,9 @@ def encode_columns(
     codes = np.empty((len(attributes), table.num_rows), np.uint16)
     for attribute, row in zip(attributes, codes, strict=True):
         row[:], uncoded = coded(attribute, column_encoder(attribute, where), table, id)
-        uncoded.check(attribute, where)
+        if uncoded.wrong:
+            raise SchemaError(uncoded.wrong)
+        Dropped(0, tuple(uncoded.reasons(attribute, where))).refuse()
     return codes
 
 
@@ -355,30 +506,28 @@ class Uncoded:
             self.wrong or later.wrong,
         )
 
-    def check(self, attribute: Attribute, where: str) -> None:
-        """There must be none.
-
-        Raises:
-            SchemaError: there are some.
-        """
-        if self.wrong:
-            raise SchemaError(self.wrong)
+    def reasons(self, attribute: Attribute, where: str) -> list[Reason]:
+        """Why records with such cells are dropped; ``where`` names the table."""
+        out, name = [], attribute.name
         if self.missing:
-            raise SchemaError(
-                f"{where}: column {attribute.name!r} has {in_records(self.missing, self.first_missing)} without a value; "
+            sentence = (
+                f"{where}: column {name!r} has {in_records(self.missing, self.first_missing)} without a value; "
                 "set missing = true for it in the schema, or remove them at every party."
             )
+            out.append(Reason("missing", name, self.missing, sentence))
         if self.outside:
-            raise SchemaError(
-                f"{where}: column {attribute.name!r} holds {self.value}, outside the schema, "
+            sentence = (
+                f"{where}: column {name!r} holds {self.value}, outside the schema, "
                 f"in {in_records(self.outside, self.first_outside)}; {remedy(attribute)}."
             )
+            out.append(Reason("outside", name, self.outside, sentence))
+        return out
 
 
 def coded(
     attribute: Attribute, encoder: Encode, piece: pa.Table, id: str | None, before: int = 0
 ) -> tuple[npt.NDArray[np.int32], Uncoded]:
-    """Codes of a piece of a column [shape=(n,)], and of which cells they are no codes.
+    """Codes of a piece of a column [shape=(n,)], and which cells have none: their codes are below 0.
 
     Args:
         attribute: its domain.
@@ -400,10 +549,10 @@ def coded(
     # One look at the least code, where all cells have one.
     if found.size and found.min() < 0:
         missing, outside = found == MISSING, found == OUTSIDE
-        if missing.any():
-            if not attribute.missing:
-                out = Uncoded(missing=int(missing.sum()), first_missing=first(missing))
+        if attribute.missing:
             found[missing] = attribute.size - 1
+        elif missing.any():
+            out = Uncoded(missing=int(missing.sum()), first_missing=first(missing))
         if outside.any():
             value = shown(piece[attribute.name][int(np.argmax(outside))])
             out = replace(out, outside=int(outside.sum()), first_outside=first(outside), value=value)
@@ -459,7 +608,7 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
         distinct, indices = by_dictionary(column, where)
         codes = np.empty(len(distinct) + 1, np.int32)
         codes[-1] = MISSING  # the index -1 of nulls
-        for i, value in enumerate(distinct.to_pylist()):
+        for i, value in enumerate(cell_values(distinct)):
             code = code_of.get(canonical(value, sample))
             if code is None:
                 code = MISSING if value is None or value != value or value in MISSING_TEXT else other
@@ -467,6 +616,15 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
         return codes[indices]
 
     return encode
+
+
+def cell_values(cells: pa.Array) -> list[Any]:
+    """Values of cells; those that Python has no such value for as their text."""
+    try:
+        values: list[Any] = cells.to_pylist()
+        return values
+    except (OverflowError, ValueError):
+        return [cell_value(cell) for cell in cells]
 
 
 def canonical(value: Any, sample: Value) -> str:
@@ -481,7 +639,7 @@ def canonical(value: Any, sample: Value) -> str:
     if isinstance(value, str) and not isinstance(sample, str):
         if isinstance(sample, bool):
             return text.lower()
-        if text.removeprefix("-").isdecimal():
+        if text.removeprefix("-").isdecimal() and len(text) <= LONGEST_NUMBER:
             return str(int(text))
         # Frames turn whole numbers with gaps into decimals: 3.0 is 3.
         number = parse(text)
@@ -573,7 +731,7 @@ def read_instants(
         if calendar == "time":
             if not pa.types.is_time(kind):
                 raise wrong
-            seconds = column.cast(pa.time64("us")).cast(pa.int64())
+            seconds = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
         else:
             if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
                 raise wrong
@@ -627,17 +785,11 @@ def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = No
             )
 
 
-def check_common_records(tables: Sequence[Table], names: Sequence[str]) -> None:
-    """Check that every two tables have an id in common.
-
-    Raises:
-        TableError: two that have none.
-    """
+def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
+    """Log a warning for every two tables that have no id in common; no error, for that may hang on one record."""
     for (name, table), (other, its) in itertools.combinations(zip(names, tables, strict=True), 2):
         if not np.isin(table.digests, its.digests).any():
-            raise TableError(
-                f"{name} and {other} have no id in common: they write ids differently, or hold other people."
-            )
+            LOG.warning("%s and %s have no id in common: they write ids differently, or hold other people.", name, other)
 
 
 def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.NDArray[np.uint16]:

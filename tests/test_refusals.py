@@ -1,0 +1,350 @@
+"""No release hangs on a single record: what does not fit is dropped, one by one, and told of to the party's operator alone."""
+
+from __future__ import annotations
+
+import contextlib
+import encodings
+import encodings.aliases
+import pkgutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from builders import KEYS
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertimrf.cli import main
+from vertimrf.errors import TableError, VertiMRFError
+from vertimrf.keys import KeyRing
+from vertimrf.message import Message
+from vertimrf.party.check import check_table
+from vertimrf.party.party import Party
+from vertimrf.party.secret import Secret
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.impossible import Impossible
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.runs.exchange import Exchange, party_turn
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+from vertimrf.tables.arrow import CsvFormat, open_pieces
+from vertimrf.tables.impossible import ruled_out
+from vertimrf.tables.table import Table, encode_table
+from vertimrf.trial import synthesize
+
+RECORDS = 300
+WARD = Attribute.categorical("ward", ["a", "b", "c"], missing=True)
+HOSPITAL = (Attribute.integer("smoker", 2), WARD, Attribute.integer("n", 9))
+SCHEMA = Schema.of(
+    {"hospital": HOSPITAL, "insurer": [Attribute.integer("tariff", 3)]}, impossible=[Impossible.of(smoker=1, ward="c")]
+)
+# A row that does not fit, and what its operator is told.
+MISFITS = {
+    "missing": (b"900,,a,1", "'smoker' has 1 record (id '900') without a value"),
+    "outside": (b"900,7,a,1", "'smoker' holds '7', outside the schema"),
+    "no number": (b"900,x,a,1", "'smoker' holds 'x', outside the schema"),
+    "too long a number": (b"900,1,a," + b"9" * 5000, "'n' holds '999"),
+    "no category": (b"900,1,d,1", "'ward' holds 'd', outside the schema"),
+    "no text": (b"900,1,\xff,1", r"'ward' holds '\\xff', outside the schema"),
+    "no id": (b",1,a,1", "1 record has no id (row 301)"),
+    "an id twice": (b"5,1,b,8", "1 record repeats an id that another has (such as '5')"),
+    "impossible": (b"900,1,c,1", "1 record (row 301) has what the schema says cannot be"),
+    "too few cells": (b"900,1", "1 row has more or fewer cells than the header ('900,1')"),
+    "too many cells": (b"900,1,a,1,1", "1 row has more or fewer cells than the header ('900,1,a,1,1')"),
+}
+
+
+def lines_of(records: int) -> list[bytes]:
+    """A header and records that fit."""
+    rng = np.random.default_rng(3)
+    rows = zip(rng.integers(0, 2, records), rng.integers(0, 2, records), rng.integers(0, 8, records), strict=True)
+    return [b"id,smoker,ward,n", *(f"{i},{s},{'ab'[w]},{n}".encode() for i, (s, w, n) in enumerate(rows))]
+
+
+def write(path: Path, lines: list[bytes]) -> Path:
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def agreed() -> tuple[Plan, KeyRing]:
+    ring = KeyRing.new([name for name, _ in SCHEMA.parties])
+    plan = make_plan(SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    return replace(plan, public_keys=ring.public), ring
+
+
+def given_out(folder: Path, agreed: tuple[Plan, KeyRing], lines: list[bytes]) -> tuple[Result, bytes]:
+    """What `vertimrf party` says and writes, in a folder of its own."""
+    plan, ring = agreed
+    folder.mkdir()
+    plan.save(folder / "plan.json")
+    ring.parties["hospital"].save(folder / "hospital.key")
+    Secret(bytes(range(32))).save(folder / "secret")
+    table, out = write(folder / "table.csv", lines), folder / "message"
+    arguments = ["party", table, "--plan", folder / "plan.json", "--key", folder / "hospital.key", "--secret", folder / "secret"]
+    result = CliRunner().invoke(main, [str(a) for a in [*arguments, "--id", "id", "--out", out]])
+    return result, out.read_bytes() if out.exists() else b""
+
+
+@pytest.mark.parametrize("reason", MISFITS)
+def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(
+    tmp_path: Path, agreed: tuple[Plan, KeyRing], reason: str
+) -> None:
+    row, words = MISFITS[reason]
+    without, message = given_out(tmp_path / "without", agreed, lines_of(RECORDS))
+    with_it, other = given_out(tmp_path / "with", agreed, [*lines_of(RECORDS), row])
+    assert without.exit_code == with_it.exit_code == 0, with_it.output
+    # What goes out has one shape: same header, same arrays. Only noise decides a few bytes of length.
+    plan, ring = agreed
+    opened = [Message.load(tmp_path / own / "message", plan, ring.server) for own in ("without", "with")]
+    assert [m.attributes for m in opened[0].marginals] == [m.attributes for m in opened[1].marginals]
+    assert len(message) == pytest.approx(len(other), abs=64)
+    # The operator reads of it, on standard error alone.
+    assert words in with_it.stderr
+    assert "1 record does not fit and is left out; this stays here." in with_it.stderr
+    assert "left out" not in without.stderr
+    assert with_it.stdout == without.stdout.replace(str(tmp_path / "without"), str(tmp_path / "with"))
+
+
+@pytest.mark.parametrize("reason", MISFITS)
+def test_what_is_released_is_the_table_without_them(tmp_path: Path, agreed: tuple[Plan, KeyRing], reason: str) -> None:
+    plan, _ = agreed
+    party = Party(plan, "hospital", Secret(bytes(range(32))))
+    kept = party.encode(write(tmp_path / "without.csv", lines_of(RECORDS)), "id")
+    header, *rows = lines_of(RECORDS)
+    # First, last and in the middle.
+    for place in (0, 150, RECORDS):
+        found = party.encode(write(tmp_path / "with.csv", [header, *rows[:place], MISFITS[reason][0], *rows[place:]]), "id")
+        assert found.dropped.records == 1
+        if reason == "an id twice":
+            assert len(np.unique(found.digests)) == found.records == kept.records
+            continue
+        assert found.digests.tolist() == kept.digests.tolist()
+        assert found.codes.tolist() == kept.codes.tolist()
+
+
+def test_a_check_finds_the_same_before_anything_is_accepted(tmp_path: Path, agreed: tuple[Plan, KeyRing]) -> None:
+    plan, _ = agreed
+    table = write(tmp_path / "table.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())])
+    party = Party(plan, "hospital", Secret(bytes(range(32))))
+    found, read = check_table(table, "id", plan, "hospital", "The table"), party.encode(table, "id")
+    assert list(found.problems) == [reason.sentence.replace(str(table), "The table") for reason in read.dropped.reasons]
+    assert read.dropped.records == len(MISFITS)
+    assert f"{len(MISFITS)} of them do not fit, and would be left out; a run tells nobody else of it." in found.facts
+    plan.save(tmp_path / "plan.json")
+    arguments = ["check", table, "--plan", tmp_path / "plan.json", "--name", "hospital", "--id", "id"]
+    assert CliRunner().invoke(main, [str(a) for a in arguments]).exit_code == 2
+
+
+@pytest.mark.parametrize("rows", [[], [MISFITS["missing"][0]], [b"1"]], ids=["none", "one that does not fit", "too few cells"])
+def test_a_table_without_a_record_that_fits_is_released(tmp_path: Path, agreed: tuple[Plan, KeyRing], rows: list[bytes]) -> None:
+    result, message = given_out(tmp_path / "none", agreed, [*lines_of(0), *rows])
+    assert result.exit_code == 0, result.output
+    assert message
+
+
+def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path, agreed: tuple[Plan, KeyRing]) -> None:
+    """No record decides any of these."""
+    for number, (lines, words) in enumerate(
+        (
+            ([b"who,smoker,ward,n", b"1,1,a,1"], "no id column 'id'"),
+            ([b"id,smoker,ward"], "lacks the column 'n'"),
+            ([b"id,smoker,ward,n,extra"], "'extra', not in the schema"),
+            ([b"id,id,smoker,ward,n"], "two columns 'id'"),
+        )
+    ):
+        result, message = given_out(tmp_path / str(number), agreed, lines)
+        assert result.exit_code == 2
+        assert words in result.output
+        assert not message
+
+
+def played(folder: Path, misfits: list[bytes]) -> tuple[PartyRun, dict[str, bytes]]:
+    """A party's run as far as its message, and all that it put into the exchange."""
+    folder.mkdir()
+    (folder / "exchange").mkdir()
+    server = ServerRun.create(folder / "server", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    tables = {
+        "hospital": write(folder / "hospital.csv", [*lines_of(RECORDS), *misfits]),
+        "insurer": write(folder / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS))]),
+    }
+    parties = {n: PartyRun.create(folder / f"{n}.run", name=n, table=table, id="id") for n, table in tables.items()}
+    back = server.advance({name: run.advance({}) for name, run in parties.items()})
+    run = parties["hospital"]
+    run.advance({"plan": back["hospital"]["plan"]})
+    assert server.plan is not None
+    run.accept(server.plan.fingerprint)
+    party_turn(run, Exchange(folder / "exchange"))
+    put = {str(p.relative_to(folder / "exchange")): p.read_bytes() for p in (folder / "exchange").rglob("*") if p.is_file()}
+    return run, put
+
+
+def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(tmp_path: Path) -> None:
+    none, put = played(tmp_path / "none", [])
+    some, others = played(tmp_path / "some", [row for row, _ in MISFITS.values()])
+    assert set(put) == set(others) == {f"parties/hospital/{name}" for name in ("offer", "envelopes", "message")}
+    assert {name: len(data) for name, data in put.items()} == pytest.approx(
+        {name: len(data) for name, data in others.items()}, abs=64
+    )
+    assert not any(b"left out" in data or b"outside the schema" in data for data in others.values())
+    assert [step.status for step in some.state().steps] == [step.status for step in none.state().steps]
+    assert none.state().left_out == ()
+    assert none.state().stopped is some.state().stopped is None
+    told = some.state().left_out
+    assert told[0] == f"{len(MISFITS)} records do not fit and are left out; this stays here."
+    assert "Left out: 11 records do not fit" in some.state().text()
+    assert some.state().to_json()["left_out"] == list(told)
+    shown = CliRunner().invoke(main, ["status", str(some.folder)])
+    assert "1 record repeats an id that another has" in shown.output
+    # A file in both folders, for its owner alone.
+    for run in (none, some):
+        assert (run.folder / "left-out").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_trial_drops_too(tmp_path: Path) -> None:
+    table = write(tmp_path / "hospital.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())])
+    other = write(tmp_path / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS)), b"7,x"])
+    trial = synthesize([table, other], "id", 5.0, schema=SCHEMA, expected_records=RECORDS, message_bytes=50_000)
+    assert {name: own.records for name, own in trial.dropped.items()} == {"hospital": len(MISFITS), "insurer": 1}
+    assert not any(word in str(trial.to_json()) for word in ("dropped", "left out"))
+
+
+CELLS = st.sampled_from(["0", "1", "2", "", "x", "9" * 4400, "b"])
+IDS, PERSONS = st.sampled_from(["u", "v", "w", "", "7", "07"]), st.sampled_from(["p", "q", ""])
+ROWS = st.lists(st.tuples(IDS, CELLS, CELLS, PERSONS), max_size=14)
+DOMAIN = Schema.of({"one": [Attribute.integer("x", 2, missing=True), Attribute.categorical("y", ["0", "1", "b"])]},
+                   impossible=[Impossible.of(x=0, y="1")])  # fmt: skip
+
+
+def as_arrow(rows: list[tuple[str, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ((),) * 4
+    return pa.table({name: pa.array(own, pa.string()) for name, own in zip(("id", "x", "y", "who"), columns, strict=True)})
+
+
+def as_records(table: Table) -> dict[int, tuple[Any, ...]]:
+    assert table.persons is not None
+    assert len(np.unique(table.digests)) == table.records
+    return {int(d): (int(p), *c) for d, p, c in zip(table.digests, table.persons, table.codes.T.tolist(), strict=True)}
+
+
+def kept_of(source: Any) -> dict[int, tuple[Any, ...]]:
+    found = encode_table(
+        source, "id", DOMAIN.attributes, person="who", keys=KEYS, id_format=["unpad"], impossible=ruled_out(DOMAIN, "one")
+    )
+    return as_records(found)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=ROWS, own=ROWS, order=st.randoms(use_true_random=False), size=st.sampled_from([1, 3, 1000]))
+def test_all_rows_of_one_id_change_one_record(rows: list[Any], own: list[Any], order: Any, size: int) -> None:
+    """Tables that differ in one id, whatever rows it has, give tables that differ in one record at most; in any order."""
+    one = "new"
+    theirs = kept_of(as_arrow(rows))
+    together = [*rows, *((one, *rest) for _, *rest in own)]
+    order.shuffle(together)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vertimrf.tables.arrow.PIECE_ROWS", size)
+        found = kept_of(as_arrow(together))
+    (digest,) = encode_table(pa.table({"id": [one]}), "id", (), keys=KEYS).digests.tolist()
+    assert {id: record for id, record in found.items() if id != digest} == theirs
+    # And what there is of that one depends on its own rows alone.
+    assert {id: record for id, record in found.items() if id == digest} == kept_of(as_arrow([(one, *rest) for _, *rest in own]))
+
+
+BYTES = st.lists(st.sampled_from([b"u", b"v", b"1", b"0", b"\xff", b"\xc3", b"a b", b""]), min_size=1, max_size=5).map(b",".join)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=st.lists(BYTES.filter(bool), max_size=8), own=st.lists(BYTES, max_size=4), place=st.integers(0, 8))
+def test_rows_of_a_file_that_are_damaged_touch_no_other(
+    tmp_path_factory: Any, rows: list[bytes], own: list[bytes], place: int
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    added = [b"new," + row for row in own]
+    header = b"id,x,y,who"
+    theirs = kept_of(write(folder / "without.csv", [header, *rows]))
+    found = kept_of(write(folder / "with.csv", [header, *rows[:place], *added, *rows[place:]]))
+    (digest,) = encode_table(pa.table({"id": ["new"]}), "id", (), keys=KEYS).digests.tolist()
+    assert {id: record for id, record in found.items() if id != digest} == theirs
+
+
+def every_encoding() -> list[str]:
+    aliases = encodings.aliases.aliases
+    return sorted({*(module.name for module in pkgutil.iter_modules(encodings.__path__)), *aliases, *aliases.values()})
+
+
+NO_TEXT = ("base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "rot13", "uu_codec", "zlib_codec", "zip", "hex",
+           "idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "klingon", "", "utf\0")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_TEXT)
+def test_what_no_text_file_is_written_in_is_refused(tmp_path: Path, agreed: tuple[Plan, KeyRing], name: str) -> None:
+    with pytest.raises(TableError, match=r"There is no encoding .* that text files are written in; give a name such as utf-8"):
+        CsvFormat(",", name)
+    agreed[0].save(tmp_path / "plan.json")
+    table = write(tmp_path / "table.csv", lines_of(3))
+    arguments = ["check", table, "--plan", tmp_path / "plan.json", "--name", "hospital", "--id", "id", "--encoding", name]
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert result.exit_code == 2
+    assert [line[:19] for line in result.output.splitlines()] == ["Error: There is no "]
+
+
+def rows_in(path: Path, csv: CsvFormat, told: Callable[[str, int], None] = lambda *_: None) -> list[dict[str, str]]:
+    return [row for piece in open_pieces(path, csv).read(unreadable=told) for row in piece.to_pylist()]
+
+
+@pytest.mark.filterwarnings("error")
+def test_every_other_encoding_of_pythons_is_read(tmp_path: Path) -> None:
+    """Also files that are in another one: a sentence, or rows that nobody knows, and never an error of Arrow's or of a codec."""
+    wanted = [{"id": "1", "x": "a"}, {"id": "2", "x": "b"}]
+    text, read = "id,x\n1,a\n2,b\n", 0
+    for name in every_encoding():
+        try:
+            csv = CsvFormat(",", name)
+        except TableError:
+            continue
+        path, read = tmp_path / "table.csv", read + 1
+        path.write_bytes(text.encode(name))
+        assert rows_in(path, csv) == wanted, name
+        others = (text.encode(), text.encode("utf-16"), text.encode(name) + b"\x81\x1b$\\x\\")
+        for data in (*others, bytes(range(256)) * 3, b"\xff\xfe\x00"):
+            path.write_bytes(data)
+            with contextlib.suppress(VertiMRFError):
+                rows_in(path, csv)
+    # Fewer would say that names were refused which are fine.
+    assert read > 350
+
+
+def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    for name, broken, seen in (("utf-8", b"\xe9t\xe9", "\\xe9t\\xe9"), ("cp1252", b"\x81", "\\x81"), ("ascii", b"\xff", "\\xff")):
+        path.write_bytes(b"id,x\n1,a\n2," + broken + b"\n3,c\n")
+        assert [row["x"] for row in rows_in(path, CsvFormat(",", name))] == ["a", seen, "c"]
+
+
+@pytest.mark.parametrize("place", [0, 20, 39])
+@pytest.mark.parametrize("long", [b"900,1,a," + b"9" * 700, b"900," + b"x" * 700, b'900,1,"' + b"a\n" * 300 + b'",1'])
+def test_rows_longer_than_a_block_are_read_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, long: bytes
+) -> None:
+    """Arrow reads blocks, and gives up where a row is longer; the file is read again in larger ones, and told of once."""
+    header, *rows = lines_of(40)
+    ragged = [b"1", *rows[:place], long, *rows[place:], b"2"]
+    path = write(tmp_path / "table.csv", [header, *ragged])
+    told: dict[tuple[int, ...], list[tuple[str, int]]] = {(1 << 22,): [], (64, 256, 1 << 20): []}
+    read = []
+    for blocks, said in told.items():
+        monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
+        read.append(rows_in(path, CsvFormat(), lambda text, cells, said=said: said.append((text, cells))))  # type: ignore[misc]
+    assert read[0] == read[1]
+    assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
+    one, many = told.values()
+    assert one == many
+    assert len(one) == 2 + (len(read[0]) == 40)

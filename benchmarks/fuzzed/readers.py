@@ -444,7 +444,7 @@ def read_release(path: Path, name: str, use: Use) -> bytes:
     plan = use.seeds.plans["count"]
     table = use.seeds.table("count", "hospital")
     digest = plan.digest()
-    release = Release(digest, 0, "message", table_digest(InMemory(table), use.seeds.secret, digest))
+    release = Release(digest, 0, "message", table_digest(InMemory(table), use.seeds.keys["hospital"], digest))
     path.rename(path.with_name(release.name))
     try:
         return Releases(path.parent).once(release, lambda: b"never", lambda shared: "It costs.")

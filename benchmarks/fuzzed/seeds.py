@@ -220,8 +220,9 @@ def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRin
         received.append(message)
         if name == "count" and party == "hospital":
             digest = plan.digest()
-            release = Release(digest, number, "message", table_digest(InMemory(records), secret, digest))
-            Releases.beside(folder / "parties.secret").once(
+            own = keys.parties[party]
+            release = Release(digest, number, "message", table_digest(InMemory(records), own, digest))
+            Releases(folder / "releases").once(
                 release, lambda: message.seal(plan, keys.parties[party]), lambda shared: ""  # noqa: B023
             )
     if name in ("count", "persons"):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.attacks import bucket, double_release, fingerprints, mutations, relay
+from benchmarks.attacks import bucket, double_release, fingerprints, many_places, mutations, relay
 from benchmarks.verdict import Verdict, conclude, show
 
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
@@ -23,6 +23,7 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "bucket": bucket.rows,
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
+    "many places": many_places.rows,
     "mutants": mutations.rows,
 }
 

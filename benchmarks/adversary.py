@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.attacks import bucket, double_release, fingerprints, many_places, mutations, relay
+from benchmarks.attacks import bucket, domains_again, double_release, fingerprints, many_places, mutations, relay
 from benchmarks.verdict import Verdict, conclude, show
 
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
@@ -24,6 +24,7 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
     "many places": many_places.rows,
+    "domains again": domains_again.rows,
     "mutants": mutations.rows,
 }
 

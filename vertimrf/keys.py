@@ -5,13 +5,14 @@ compare. Nothing else has to be trusted on the way: whoever relays files can hol
 change them, nor pass off his own as somebody's.
 
 A file's key comes from two agreements, as in the authenticated mode of RFC 9180 (HPKE), of which the cryptography library has
-the other modes only: of an ephemeral key with the receiver's, so that no two files have one key and the sender itself cannot
-open the file later; and of the sender's with the receiver's, so that nobody else can have made it. HKDF-SHA256 takes both, with
-both static public keys and the file's whole header (kind, plan, names, ephemeral key): another name, plan or kind is another key.
-The ephemeral key is a function of the sender's private key, the header and the contents, as the nonce of a signature is by RFC 6979:
-the same contents sealed again are the same bytes, from whatever copy of the key, and other contents have another file key.
-The receiver could have made the file as well. That is no loss, for it is the one who believes it; but a file convinces nobody
-else of who wrote it. Whoever gets hold of a receiver's private key can read what was sealed for it, earlier files included.
+the other modes only: of an ephemeral key with the receiver's, so that no two contents have one key and the sender's key alone
+does not open the file later; and of the sender's with the receiver's, so that nobody else can have made it. HKDF-SHA256 takes
+both, with both static public keys and the file's whole header (kind, plan, names, ephemeral key): another name, plan or kind is
+another key. The ephemeral key is a function of the sender's private key, the header and the contents, as the nonce of a
+signature is by RFC 6979: the same contents sealed again are the same bytes, from whatever copy of the key, and other contents
+have another file key. The receiver could have made the file as well. That is no loss, for it is the one who believes it; but a
+file convinces nobody else of who wrote it. Whoever gets hold of a receiver's private key can read what was sealed for it,
+earlier files included.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Second releases from other places: a party's key, secret and run folder are copied, linked, restored, and used by other commands.
+"""Second releases from other places: a party's key, secret and run folder copied, linked, restored, and used by other commands.
 
-Nobody has to be malicious here either. What counts is how many different messages get out for one plan and one table, on one machine, which
-has a record, and on machines that have none; and whether another table gets one where there is a record.
+Nobody has to be malicious here either. What counts is how many different messages get out for one plan and one table, on one
+machine, which has a record, and on machines that have none; and whether another table gets one where there is a record.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -74,10 +74,8 @@ class Victim:
         run.accept(plan.fingerprint)
         # The secret is drawn, and nothing is released yet: there is no table.
         self.table.rename(folder / "away")
-        try:
+        with suppress(VertiMRFError):
             run.advance({})
-        except VertiMRFError:
-            pass
         (folder / "away").rename(self.table)
         assert (self.run / "secret").exists()
         shutil.copytree(self.run, folder / "backup")
@@ -128,7 +126,7 @@ PLACES: dict[str, Callable[[Victim], bytes]] = {
 
 
 def messages(folder: Path, machines: int) -> list[bytes]:
-    """What gets out at every place, on one machine or on one each."""
+    """What gets out at every place, on so many machines by turns."""
     victim = Victim(folder)
     out = []
     for i, place in enumerate(PLACES.values()):
@@ -147,9 +145,10 @@ def refusals(folder: Path) -> int:
         for name in ("`vertimrf party` with the folder's key and secret", "a copied secret", "a hard link to the secret"):
             try:
                 PLACES[name](victim)
-                given += 1
             except VertiMRFError as error:
-                assert "from another table" in str(error), error
+                given += "from another table" not in str(error)
+            else:
+                given += 1
     return given
 
 

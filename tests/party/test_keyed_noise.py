@@ -1,5 +1,7 @@
-"""A party's noise follows from its private key, the plan and its whole table: equal inputs give equal bytes, from whatever copy; inputs
-that differ anywhere give noise that is independent everywhere."""
+"""A party's noise follows from its private key, the plan and its whole table.
+
+Equal inputs give equal bytes, from whatever copy; inputs that differ anywhere give noise that is independent everywhere.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,8 @@ def test_the_noise_of_sketches_is_bound_to_their_exact_numbers(plan, monkeypatch
     encoded = InMemory.encoded
 
     def otherwise(self, make, composites, progress=None, words=None):
-        return encoded(InMemory(changed(self.table, composites[0].places[0], range(0, ROWS, 2))), make, composites, progress, words)
+        other = changed(self.table, composites[0].places[0], range(0, ROWS, 2))
+        return encoded(InMemory(other), make, composites, progress, words)
 
     monkeypatch.setattr(InMemory, "encoded", otherwise)
 

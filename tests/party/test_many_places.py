@@ -1,4 +1,4 @@
-"""One message for one plan and table, from wherever a party's key, secret and folder were copied to; the attacker is the benchmarks'."""
+"""One message for one plan and table, wherever a party's files were copied to; the attacker is the benchmarks'."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from builders import schema_of
 from runs.conversation import RECORDS, SCHEMA, Conversation, files_of
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, TableError
+from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
@@ -92,7 +93,9 @@ def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over)
     assert {name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]} == before
 
 
-def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(over, tmp_path, cheap):
+def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(over, tmp_path, cheap, state, monkeypatch):
+    shutil.copytree(state, tmp_path / "state")
+    monkeypatch.setenv(STATE, str(tmp_path / "state"))
     own = tmp_path / "insurer"
     shutil.copytree(over.parties["insurer"].folder, own)
     settings = (own / "run.toml").read_text()

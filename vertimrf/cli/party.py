@@ -53,7 +53,7 @@ def check(
     index = agreed.party_names.index(party)
     needed = agreed.message_size(index)
     if out is not None:
-        # The message, and the record of it.
+        # If the record of it is on the same disk, there has to be room for both.
         wrong = output_problem(out) or check_space(Path(out).absolute().parent, 2 * needed)
         problems += [wrong] if wrong else []
     for fact in found.facts:

@@ -1,4 +1,4 @@
-"""The folder in which a machine keeps, for one user, what must be there once: records of releases, and of domains that were found."""
+"""Where a machine keeps, for one user, what must be there once: records of releases, and of domains that were found."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ..clock import Clock
 from ..errors import MessageError, PlanError, SchemaError, TableError
-from ..keys import PrivateKey, called
 from ..kernels.jit import threads
+from ..keys import PrivateKey, called
 from ..message import Answer, LocalMarginal, Message
 from ..model.measurement import BinMap
 from ..options import RunOptions
@@ -57,7 +57,7 @@ class Party:
             without it, noise comes from the operating system.
 
     Raises:
-        PlanError: the plan has no party of that name, or another key for it, or asks it for tables that this machine's memory does
+        PlanError: the plan has no party of that name, or another key for it, or asks for tables that this machine's memory does
             not hold.
     """
 
@@ -121,9 +121,9 @@ class Party:
     def run(self, table: Table | Records) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
 
-        Everything read from the table is an event of the plan's ledger. No two messages for one plan may leave: with the same hashes
-        and other phantoms they would show which levels come from records, those that both share. So what leaves goes through
-        :meth:`release`.
+        Everything read from the table is an event of the plan's ledger. No two messages for one plan may leave: with the same
+        hashes and other phantoms they would show which levels come from records, those that both share. So what leaves goes
+        through :meth:`release`.
 
         Args:
             table: the party's records, encoded against its part of the schema; on one machine, or as :class:`Records`.

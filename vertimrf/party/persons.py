@@ -87,12 +87,12 @@ def beyond(persons: Digests, most: int) -> tuple[int, int]:
     return int(np.maximum(counts - most, 0).sum()), int((counts > most).sum())
 
 
-def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table:
-    """The table with at most so many records of every person, drawn at random.
+def sample_rows(table: pa.Table, person: str, most: int, where: str, key: bytes | None = None) -> pa.Table:
+    """The table with at most so many records of every person, drawn at random: under a secret key, or a fresh one.
 
     Raises:
         TableError: as :func:`read_persons`.
     """
     persons = read_persons(table, person, where)
     rows = np.arange(len(persons), dtype=np.uint64)
-    return table.filter(pa.array(kept_records(rows, persons, most, secrets.token_bytes(16))))
+    return table.filter(pa.array(kept_records(rows, persons, most, secrets.token_bytes(16) if key is None else key[:16])))

@@ -5,9 +5,9 @@ levels the phantoms do not explain, at a price far above that of two plans (``ve
 are recorded here, and synced, *before* anybody sees them: after a crash there is either no record, and nothing was sent, or a
 record, and the same bytes are given again.
 
-Records are in the state folder of the user (``vertimrf.files.state``), by the party's public key and the plan: one, from whatever
-folder or copy of its files the party is run. Where that folder is lost, the same table still gives the same bytes, since noise is a
-function of the private key, the plan and the table. What is lost then is the refusal of another table.
+Records are in the state folder of the user (``vertimrf.files.state``), by the party's public key and the plan: one, from
+whatever folder or copy of its files the party is run. Where that folder is lost, the same table still gives the same bytes,
+since noise is a function of the private key, the plan and the table. What is lost then is the refusal of another table.
 """
 
 from __future__ import annotations
@@ -214,8 +214,8 @@ def _remedy(price: Callable[[bool], str], shared: bool) -> str:
 def table_digest(records: Records, key: PrivateKey, plan_digest: bytes) -> bytes:
     """Tells whether two tables hold the same records, in whatever order, to who has the party's private key [32 bytes].
 
-    Records are added up modulo 2^128 under a key that the private key gives. To whom that key is unknown, other parties included, who
-    know the secret and may choose ids, two different tables have one digest with a probability of 2^-128.
+    Records are added up modulo 2^128 under a key that the private key gives. To whom that key is unknown, other parties
+    included, who know the secret and may choose ids, two different tables have one digest with a probability of 2^-128.
 
     Args:
         records: ids (as digests) and codes.

@@ -1,13 +1,13 @@
 """Privacy noise: a function of a key and of the exact numbers that it is added to.
 
-The same key and the same numbers always give the same noise, so that a release which is made again, from a copy or a backup, is the
-same bytes. Numbers that differ anywhere give noise that is independent, so that the difference of two releases shows nothing: a
-draw's key is HMAC-SHA512, under the noise's key, of SHA-256 over all draws up to this one, each with its law, its parameter and
-SHA-256 of its numbers. (RFC 6979 makes the nonce of a signature of its message in this way.) To whom the key is unknown the noise is
-random as far as HMAC and ChaCha20 are pseudo-random functions and SHA-256 has no collisions.
+The same key and the same numbers always give the same noise, so that a release which is made again, from a copy or a backup, is
+the same bytes. Numbers that differ anywhere give noise that is independent, so that the difference of two releases shows
+nothing: a draw's key is HMAC-SHA512, under the noise's key, of SHA-256 over all draws up to this one, each with its law, its
+parameter and SHA-256 of its numbers. (RFC 6979 makes the nonce of a signature of its message in this way.) To whom the key is
+unknown the noise is random as far as HMAC and ChaCha20 are pseudo-random functions and SHA-256 has no collisions.
 
-A party's key comes from its private key, the plan and its whole table (``party/party.py``). Who has none takes a fresh one from the
-operating system.
+A party's key comes from its private key, the plan and its whole table (``party/party.py``). Who has none takes a fresh one from
+the operating system.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class KeyedNoise:
         what = repr((law, float(parameter).hex(), exact.shape)).encode()
         numbers = exact.astype(exact.dtype.newbyteorder("<"), copy=False)
         # Two digests of fixed length a draw: no two sequences of draws read alike.
-        self._draws.update(hashlib.sha256(what).digest() + hashlib.sha256(numbers).digest())
+        self._draws.update(hashlib.sha256(what).digest() + hashlib.sha256(numbers.data).digest())
         return Stream(hmac.digest(self._key, self._draws.digest(), "sha512"))
 
 

@@ -1,13 +1,13 @@
 """Discrete Gaussian and two-sided geometric noise by inverting their distributions, from the stream of a key.
 
-A draw is a function of one uniform number U in [0, 1), of which 64 bits are read first. They settle nearly every draw by a table in
-double precision, whose errors are far below the margin that is left around each of its thresholds. Where U lies within a margin,
-192 further bits of it are read, and the thresholds are computed to 100 digits. So a draw depends on neither a machine's
-floating-point numbers nor the margin: it is the value that 256 bits of U have.
+A draw is a function of one uniform number U in [0, 1), of which 64 bits are read first. They settle nearly every draw by a
+table in double precision, whose errors are far below the margin that is left around each of its thresholds. Where U lies within
+a margin, 192 further bits of it are read, and the thresholds are computed to 100 digits. So a draw depends on neither a
+machine's floating-point numbers nor the margin: it is the value that 256 bits of U have.
 
-One draw's distance from the exact law (total variation) is below :data:`DISTANCE`: thresholds are rounded to 2^-256, the Gaussian is cut
-19 standard deviations out, and wide Gaussians are made of narrow ones (:func:`discrete_gaussian`). 2^50 draws together add less than
-2^-130 to delta at an epsilon of 30, far below what the accountant adds for rounding.
+One draw's distance from the exact law (total variation) is below :data:`DISTANCE`: thresholds are rounded to 2^-256, the
+Gaussian is cut 19 standard deviations out, and wide Gaussians are made of narrow ones (:func:`discrete_gaussian`). 2^50 draws
+together add less than 2^-130 to delta at an epsilon of 30, far below what the accountant adds for rounding.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class Stream:
 def discrete_gaussian(stream: Stream, count: int, sigma: float) -> Integers:
     """Independent draws of P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers.
 
-    A draw of parameter s above MOST_TABLE is STEP * Y + Z, with Z of parameter FINE and Y of parameter sqrt(s^2 - FINE^2) / STEP. That is
-    of the same law: P(STEP Y + Z = x) is exp(-x^2 / (2 s^2)) times the sum over y of exp(-(y - c)^2 / (2 t^2)), for a c that depends on
-    x, and t = FINE sqrt(s^2 - FINE^2) / (STEP s) > 3.4; by Poisson summation that sum is the same for all c but for a part of
-    2.1 exp(-2 pi^2 t^2) < 2^-330.
+    A draw of parameter s above MOST_TABLE is STEP * Y + Z, with Z of parameter FINE and Y of parameter sqrt(s^2 - FINE^2) /
+    STEP. That is of the same law: P(STEP Y + Z = x) is exp(-x^2 / (2 s^2)) times the sum over y of exp(-(y - c)^2 / (2 t^2)),
+    for a c that depends on x, and t = FINE sqrt(s^2 - FINE^2) / (STEP s) > 3.4; by Poisson summation that sum is the same for
+    all c but for a part of 2.1 exp(-2 pi^2 t^2) < 2^-330.
 
     Args:
         stream: where uniform bits come from.
@@ -121,7 +121,7 @@ def _from_table(stream: Stream, count: int, variance: Fraction) -> Integers:
 
 @lru_cache(maxsize=64)
 def _thresholds(variance: Fraction) -> tuple[Words, Words, int]:
-    """Of each value but the highest, P(X <= value) less and plus the margin, as words; and the lowest value with its sign turned."""
+    """Of each value but the highest, P(X <= value) less and plus the margin, as words; and minus the lowest value."""
     reach = math.ceil(REACH * math.sqrt(variance))
     mass = np.exp(-0.5 * np.arange(reach + 1, dtype=np.float64) ** 2 / float(variance))
     # P(X >= x) for x = 0 .. reach, unnormalised, added up from the smallest.
@@ -134,7 +134,7 @@ def _thresholds(variance: Fraction) -> tuple[Words, Words, int]:
 
 @lru_cache(maxsize=16)
 def _exact_thresholds(variance: Fraction) -> tuple[list[int], int]:
-    """Of each value but the highest, floor(2^256 P(X <= value)); and the lowest value with its sign turned."""
+    """Of each value but the highest, floor(2^256 P(X <= value)); and minus the lowest value."""
     reach = math.ceil(EXACT_REACH * math.sqrt(variance)) + 1
     with localcontext() as context:
         context.prec = DIGITS
@@ -186,7 +186,7 @@ def _exact_geometric(number: int, scale: float) -> int:
     """The same of U = (number + 1/2) / 2^256."""
     with localcontext() as context:
         context.prec = DIGITS
-        return math.floor(-Decimal(scale) * (Decimal(2 * number + 1) / 2 ** (BITS + 1)).ln())
+        return int(-Decimal(scale) * (Decimal(2 * number + 1) / 2 ** (BITS + 1)).ln())
 
 
 def _check_scale(scale: float) -> None:

@@ -2,8 +2,8 @@
 
 The folder's files are the state. A party releases nothing before its operator has accepted the plan's fingerprint, which
 everybody compares by a way that the server does not control; and answers no follow-up before that one's is accepted. What it
-releases is on record on this machine before it is given to anybody (:mod:`vertimrf.party.releases`), and is given again as it is. On
-another machine, or where the record is lost, the folder's key and the same table give the same bytes.
+releases is on record on this machine before it is given to anybody (:mod:`vertimrf.party.releases`), and is given again as it
+is. On another machine, or where the record is lost, the folder's key and the same table give the same bytes.
 """
 
 from __future__ import annotations

@@ -68,6 +68,14 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
     assert 0 < recorded < count
 
 
+def test_drafts_of_killed_processes_go_when_the_release_is_given_again(releases):
+    kept = releases.once(RELEASE, fresh, price)
+    draft = releases.folder / f".0123abcd.{RELEASE.name}"
+    draft.write_bytes(b"other noise")
+    assert releases.given(RELEASE.plan, RELEASE.party, RELEASE.kind, price) == kept
+    assert not draft.exists()
+
+
 def test_of_several_processes_at_once_one_alone_releases(tmp_path):
     outs = [tmp_path / f"{i}.message" for i in range(4)]
     runs = [child(tmp_path / "releases", out, pause=0.3) for out in outs]

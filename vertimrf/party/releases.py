@@ -97,9 +97,7 @@ class Releases:
         if not os.path.lexists(path):
             self._record(path, release, make)
         released = self._recorded(path, release, price)
-        # Drafts of processes that were killed hold noise that nobody has seen, and nobody should.
-        for left in self.folder.glob(f".*.{path.name}"):
-            left.unlink(missing_ok=True)
+        self._tidy(path)
         return released
 
     def made(self, plan: bytes, party: int, kind: str) -> bool:
@@ -119,7 +117,14 @@ class Releases:
             PrivacyError: the record is missing or damaged.
         """
         path = self.folder / record_name(plan, party, kind)
-        return self._read(path, path.name, kind, lambda: _remedy(price, True))[1]
+        released = self._read(path, path.name, kind, lambda: _remedy(price, True))[1]
+        self._tidy(path)
+        return released
+
+    def _tidy(self, path: Path) -> None:
+        """Remove drafts of processes that were killed: nobody has seen them, and nobody should."""
+        for left in self.folder.glob(f".*.{path.name}"):
+            left.unlink(missing_ok=True)
 
     def prepare(self) -> None:
         """Make the folder, before anything is made for it.

@@ -15,7 +15,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.attacks import bucket, double_release, fingerprints, ids, mutations, refusals, relay
+from benchmarks.attacks import (
+    bucket,
+    domains_again,
+    double_release,
+    fingerprints,
+    ids,
+    many_places,
+    mutations,
+    refusals,
+    relay,
+)
 from benchmarks.verdict import Verdict, conclude, show
 
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
@@ -25,6 +35,8 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "double release": double_release.rows,
     "refusals": refusals.rows,
     "chosen ids": ids.rows,
+    "many places": many_places.rows,
+    "domains again": domains_again.rows,
     "mutants": mutations.rows,
 }
 

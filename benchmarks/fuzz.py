@@ -176,7 +176,7 @@ def fuzz(
 
 def _seed(folder: Path) -> None:
     build(folder)
-    (record,) = (folder / "parties.secret.releases").glob("*.release")
+    (record,) = (folder / "releases").glob("*.release")
     (folder / RELEASE).write_bytes(record.read_bytes())
 
 

@@ -42,8 +42,10 @@ import pyarrow.csv
 
 from benchmarks.verdict import Verdict, conclude, show
 from vertimrf.errors import VertiMRFError
+from vertimrf.files.state import STATE
+from vertimrf.keys import PrivateKey
 from vertimrf.party.party import Party  # noqa: F401  (loaded before the fork: it takes a second)
-from vertimrf.party.releases import Releases, record_name
+from vertimrf.party.releases import Releases
 from vertimrf.plan import plan as plans
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
@@ -229,6 +231,8 @@ def rehearsal(folder: Path, rounds: int) -> None:
 def turn(tables: Path, run: Path, role: str, rounds: int) -> bool:
     """What an operator's command does, and then the operator; tells whether nothing is left to do."""
     place = Exchange(run / "x")
+    # Every role has a machine of its own.
+    os.environ[STATE] = str(run / "state" / role)
     if role == SERVER:
         plan = {"schema": SCHEMA, "epsilon": 1.0, "expected_records": RECORDS, "message_bytes": MESSAGE_BYTES, "rounds": rounds}
         there = (run / role / "run.toml").exists()
@@ -331,8 +335,8 @@ class Play:
 
     def watch(self, run: Path, role: str) -> None:
         """Count this process's steps, strike at the one that is due, and put down what others can see from now on."""
-        place, own = f"{run}/x/", f"{run}/{role}/"
-        counted = place if self.victim == "transport" else own
+        place = f"{run}/x/"
+        counted = (place,) if self.victim == "transport" else (f"{run}/{role}/", f"{run}/state/{role}")
         whose = {"first party": NAMES[0], "other party": NAMES[1], "server": SERVER, "transport": role}[self.victim]
         seen, life = (os.open(run / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for name in ("seen", "steps"))
         inside = struck = False
@@ -432,13 +436,14 @@ def unlike_record(run: Path) -> Iterator[str]:
     for index, name in enumerate(NAMES):
         party = PartyRun(run / name)
         assert party.plan is not None
+        os.environ[STATE] = str(run / "state" / name)
+        releases = Releases.of(PrivateKey.load(run / name / "key"))
         for kind in ("message", "answer"):
             out = run / "x" / "parties" / name / kind
-            record = run / name / "releases" / record_name(party.plan.digest(), index, kind)
-            if out.exists() != record.exists():
+            if out.exists() != releases.made(party.plan.digest(), index, kind):
                 yield f"{name}/{kind}"
             elif out.exists():
-                given = Releases(record.parent).given(party.plan.digest(), index, kind, lambda _: "Dear.")
+                given = releases.given(party.plan.digest(), index, kind, lambda _: "Dear.")
                 if out.read_bytes()[:-DIGEST] != given:
                     yield f"{name}/{kind}"
 

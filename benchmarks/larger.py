@@ -31,8 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict import Verdict, at_least, at_most, conclude, show
 from vertimrf.cluster.records import ClusterRecords
-from vertimrf.keys import KeyRing
+from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.party.party import Party
+from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret, id_keys
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
@@ -124,7 +125,7 @@ def measured(command: list[str]) -> tuple[float, float, float]:
 
 def party(folder: Path, table: Path) -> tuple[float, float, float]:
     """`vertimrf party` of a table, anew."""
-    for left in (folder / "own.secret.releases").glob("*"):
+    for left in Releases.of(PrivateKey.load(folder / "own.key")).folder.glob("*"):
         left.unlink()
     (folder / "message").unlink(missing_ok=True)
     return measured(

@@ -6,16 +6,12 @@ the sealed messages travel.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.message import Message
 from vertimrf.party.party import Party
-from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret, open_envelope, seal_secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import make_plan
@@ -46,29 +42,16 @@ def main(records: int = 5000) -> Result:
     print(plan.summary())
     print("Everyone reads out the fingerprint:", plan.fingerprint)
 
-    with tempfile.TemporaryDirectory() as folder:
-        # The hospital draws the secret and releases its message.
-        secret = Secret.new()
-        secret.save(Path(folder) / "hospital.secret")
-        envelopes = seal_secret(secret, plan.digest(), plan.sealing_keys(), keys["hospital"])
-        hospital = Party(plan, "hospital", secret)
-        table = hospital.encode(hospital_df, id="person_id")
-        sealed = [
-            hospital.release(
-                table, Releases.beside(Path(folder) / "hospital.secret"), lambda made: made.seal(plan, keys["hospital"])
-            )
-        ]
+    # The hospital draws the secret and releases its message.
+    secret = Secret.new()
+    envelopes = seal_secret(secret, plan.digest(), plan.sealing_keys(), keys["hospital"])
+    hospital = Party(plan, "hospital", secret, key=keys["hospital"])
+    sealed = [hospital.release(hospital.encode(hospital_df, id="person_id"))]
 
-        # The insurer opens its envelope and does the same.
-        _, shared = open_envelope(envelopes, plan.digest(), plan.sealing_keys(), keys["insurer"])
-        shared.save(Path(folder) / "insurer.secret")
-        insurer = Party(plan, "insurer", shared)
-        table = insurer.encode(insurer_df, id="person_id")
-        sealed.append(
-            insurer.release(
-                table, Releases.beside(Path(folder) / "insurer.secret"), lambda made: made.seal(plan, keys["insurer"])
-            )
-        )
+    # The insurer opens its envelope and does the same.
+    _, shared = open_envelope(envelopes, plan.digest(), plan.sealing_keys(), keys["insurer"])
+    insurer = Party(plan, "insurer", shared, key=keys["insurer"])
+    sealed.append(insurer.release(insurer.encode(insurer_df, id="person_id")))
 
     # The server opens the messages, fits a model, and draws a table.
     server = Server(plan)

@@ -378,6 +378,8 @@ def test_a_deployment_of_two_rounds(folder):
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_party_killed_around_its_record_sends_one_message(folder, when):
     """SIGKILL just before the record is there, and just after, when the message file is not yet."""
+    from vertimrf.keys import PrivateKey
+    from vertimrf.party.releases import Releases
     from vertimrf.party.secret import Secret
 
     planned(folder, "--message-mb", 1)
@@ -396,7 +398,8 @@ main(sys.argv[1:])
 """
     assert subprocess.run([sys.executable, "-c", code, *map(str, arguments)]).returncode == -signal.SIGKILL
     assert not (folder / "left.message").exists()
-    records = [path.read_bytes() for path in (folder / "left.secret.releases").glob("message-*")]
+    releases = Releases.of(PrivateKey.load(folder / "left.key")).folder
+    records = [path.read_bytes() for path in releases.glob("message-*")]
     assert len(records) == (when == "after")
     assert run(*arguments).exit_code == 0
     sent = (folder / "left.message").read_bytes()
@@ -404,7 +407,7 @@ main(sys.argv[1:])
     (folder / "left.message").unlink()
     assert run(*arguments).exit_code == 0
     assert (folder / "left.message").read_bytes() == sent
-    assert [path.name for path in (folder / "left.secret.releases").iterdir() if path.name.startswith(".")] == []
+    assert [path.name for path in releases.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_drafted_schema_is_marked_as_not_private(folder):

@@ -107,13 +107,24 @@ def test_an_outsider_cannot_write_and_nobody_can_write_for_another():
         sealed_by("airline", to="nobody")
 
 
-def test_two_files_of_the_same_contents_share_nothing():
-    one, two = (sealed_by("airline", bytes(5000)) for _ in range(2))
-    heads = [sealed.peek(data, "file") for data in (one, two)]
-    assert heads[0][0]["ephemeral"] != heads[1][0]["ephemeral"]
-    assert one[len(heads[0][1]) :] != two[len(heads[1][1]) :]
+def test_the_same_file_sealed_again_is_the_same_bytes_and_any_other_shares_nothing_with_it():
+    one = sealed_by("airline", bytes(5000))
+    assert sealed_by("airline", bytes(5000)) == one
+    others = [
+        sealed_by("airline", bytes(4999) + b"1"),
+        sealed_by("weather", bytes(5000)),
+        sealed_by("airline", bytes(5000), "weather"),
+        sealed_by("airline", bytes(5000), kind="party answer"),
+        sealed_by("airline", bytes(5000), plan=bytes(32)),
+        sealed_by("airline", bytes(5000), follow_up=bytes(32)),
+        # The server's key is another one.
+        sealed_by("airline", bytes(5000), keys=replace(KEYS, server=KeyRing.new(NAMES).server.offer)),
+    ]
+    heads = [sealed.peek(data, "file") for data in (one, *others)]
+    assert len({head["ephemeral"] for head, _ in heads}) == len(heads)
+    assert len({data[len(head) :][:5000] for data, (_, head) in zip((one, *others), heads, strict=True)}) == len(heads)
     assert set(heads[0][0]) == {"kind", "plan", "from", "to", "ephemeral"}
-    # The sender has thrown the ephemeral key away: its own key does not open what it sent.
+    # Without the contents the sender does not know the ephemeral key: its own key does not open what it sent.
     with pytest.raises(MessageError, match="does not open"):
         opened(with_header(one, to="airline"), RING.parties["airline"])
 

@@ -59,9 +59,14 @@ class Tape:
         self.queries.append((sigma, np.array(values)))
         return self._answer(lambda: self.source.gaussian(values, sigma))
 
-    def random_bytes(self, count):
-        self.bytes_asked.append(count)
-        return self.byte * count if self.byte else self.source.random_bytes(count)
+    def stream(self, exact):
+        fresh = self.source.stream(exact)
+
+        def take(count):
+            self.bytes_asked.append(count)
+            return self.byte * count if self.byte else fresh(count)
+
+        return take
 
     def _answer(self, fresh):
         answer = fresh() if self.played is None else self.played.answers[len(self.answers)]

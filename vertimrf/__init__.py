@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .message import Message
     from .named_model import Model
     from .party.party import Party
-    from .party.releases import Releases
     from .party.secret import Secret
     from .plan.attribute import Attribute
     from .plan.impossible import Impossible
@@ -36,7 +35,6 @@ __all__ = [
     "Plan",
     "PrivateKey",
     "PublicKeys",
-    "Releases",
     "Result",
     "Schema",
     "Secret",
@@ -61,7 +59,6 @@ __getattr__, __dir__ = lazy_exports(
         "Plan": "plan.plan",
         "PrivateKey": "keys",
         "PublicKeys": "keys",
-        "Releases": "party.releases",
         "Result": "server.server",
         "Schema": "plan.schema",
         "Secret": "party.secret",

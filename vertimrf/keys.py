@@ -5,17 +5,21 @@ compare. Nothing else has to be trusted on the way: whoever relays files can hol
 change them, nor pass off his own as somebody's.
 
 A file's key comes from two agreements, as in the authenticated mode of RFC 9180 (HPKE), of which the cryptography library has
-the other modes only: of an ephemeral key with the receiver's, so that no two files have one key and the sender itself cannot
-open the file later; and of the sender's with the receiver's, so that nobody else can have made it. HKDF-SHA256 takes both, with
-both static public keys and the file's whole header (kind, plan, names, ephemeral key): another name, plan or kind is another key.
-The receiver could have made the file as well. That is no loss, for it is the one who believes it; but a file convinces nobody
-else of who wrote it. Whoever gets hold of a receiver's private key can read what was sealed for it, earlier files included.
+the other modes only: of an ephemeral key with the receiver's, so that no two contents have one key and the sender's key alone
+does not open the file later; and of the sender's with the receiver's, so that nobody else can have made it. HKDF-SHA256 takes
+both, with both static public keys and the file's whole header (kind, plan, names, ephemeral key): another name, plan or kind is
+another key. The ephemeral key is a function of the sender's private key, the header and the contents, as the nonce of a
+signature is by RFC 6979: the same contents sealed again are the same bytes, from whatever copy of the key, and other contents
+have another file key. The receiver could have made the file as well. That is no loss, for it is the one who believes it; but a
+file convinces nobody else of who wrote it. Whoever gets hold of a receiver's private key can read what was sealed for it,
+earlier files included.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +73,11 @@ class Offer:
             X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(self.public))
         except ValueError:
             raise MessageError(f"The offer of {called(self.party)} is not a usable public key: ask for another.") from None
+
+    @property
+    def identity(self) -> str:
+        """By which a machine knows whose records of releases it has: a digest of the public key, in hexadecimal."""
+        return hashlib.sha256(b"vertimrf identity" + self.public).hexdigest()
 
     def to_text(self) -> str:
         """The offer as a file holds it; it is public."""
@@ -143,6 +152,11 @@ class PrivateKey:
     def agree(self, public: bytes) -> bytes:
         """X25519 of this key and a public one that was checked when it was read [32 bytes]."""
         return self._x25519.exchange(X25519PublicKey.from_public_bytes(public))
+
+    def derive(self, plan: bytes, purpose: str) -> bytes:
+        """Key material for one purpose under one plan, which nobody else can compute, by HKDF-SHA256 [32 bytes]."""
+        info = b"vertimrf own " + purpose.encode()
+        return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan, info=info).derive(self.value)
 
     @property
     def _x25519(self) -> X25519PrivateKey:
@@ -264,7 +278,7 @@ class KeyRing:
 def seal(
     contents: bytes, kind: str, plan: bytes, keys: PublicKeys, sender: PrivateKey, to: str | None, follow_up: bytes | None = None
 ) -> bytes:
-    """Seal a file that only its receiver can read and only its sender can have made.
+    """Seal a file that only its receiver can read and only its sender can have made; the same file is the same bytes.
 
     Args:
         contents: what is to be sent.
@@ -285,11 +299,12 @@ def seal(
     receiver = keys.key_of(to)
     if receiver is None:
         raise MessageError(f"There is no party {to!r} to seal a {kind} for.")
-    once = PrivateKey.new(None)
-    header = {"kind": kind, "plan": plan.hex(), "from": sender.party, "to": to, "ephemeral": to_base64(once.offer.public)}
+    header = {"kind": kind, "plan": plan.hex(), "from": sender.party, "to": to}
     if follow_up is not None:
         header["follow_up"] = follow_up.hex()
-    head = sealed.pack_head(header)
+    sealing = hashlib.sha256(sealed.pack_head(header) + receiver + hashlib.sha256(contents).digest()).hexdigest()
+    once = PrivateKey(None, sender.derive(plan, f"ephemeral key of {sealing}"))
+    head = sealed.pack_head(header | {"ephemeral": to_base64(once.offer.public)})
     key = _file_key(once.agree(receiver), sender.agree(receiver), sender.offer.public, receiver, head)
     return sealed.seal_chunks(head, key, contents)
 

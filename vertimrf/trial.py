@@ -298,7 +298,7 @@ def plan_for(
     person = planning.get("records_per_person", 1)
     if expected_records is None:
         scale = max(person * PLANNING_COUNT_NOISE / epsilon, float(person))
-        released = SystemNoise().geometric(records, scale)
+        released = int(SystemNoise().geometrics(np.array([records]), scale)[0])
         noise = f"two-sided geometric, scale {scale:.1f}"
         prior = (LedgerEntry(GeometricEvent(scale, person), "coordinator", "record count, to plan with", noise),)
         # A count within its noise of none is as good as the noise.

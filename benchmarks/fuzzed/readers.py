@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import struct
+import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +26,7 @@ from vertimrf.keys import Offer, PrivateKey, PublicKeys, _file_key, open_sealed,
 from vertimrf.message import Answer, Message, largest_message
 from vertimrf.named_model import Model
 from vertimrf.party.alignment import best_match, open_sample
-from vertimrf.party.domain_record import DomainRecord
+from vertimrf.party.domain_record import DomainRecord, Search
 from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, none_found
 from vertimrf.party.records import InMemory
@@ -436,7 +438,13 @@ def read_open_schema(path: Path, name: str, use: Use) -> OpenSchema:
 def read_domains(path: Path, name: str, use: Use) -> Any:
     """The record of the domains that were found."""
     part = OpenSchema.load(use.seeds.path("open.toml"))
-    found = DomainRecord(path).found(part)
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, Path(folder) / "found.json")
+        shutil.copy(use.seeds.path("domains") / "key", folder)
+        # Known again by the part's path.
+        table = pa.table({name: ["a"] for name in part.wanted})
+        search = Search(part, use.seeds.path("open.toml"), "table", table)
+        found, _ = DomainRecord(folder).once(search, lambda wanted, secret: ())
     return none_found(part, found) or close(part, found) if set(part.wanted) <= {f.domain.name for f in found} else found
 
 
@@ -445,7 +453,7 @@ def read_release(path: Path, name: str, use: Use) -> bytes:
     plan = use.seeds.plans["count"]
     table = use.seeds.table("count", "hospital")
     digest = plan.digest()
-    release = Release(digest, 0, "message", table_digest(InMemory(table), use.seeds.secret, digest))
+    release = Release(digest, 0, "message", table_digest(InMemory(table), use.seeds.keys["hospital"], digest))
     path.rename(path.with_name(release.name))
     try:
         return Releases(path.parent).once(release, lambda: b"never", lambda shared: "It costs.")
@@ -529,7 +537,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("schema", 0.07, ("schema.toml",), as_toml, read_schema_file),
     Kind("schema json", 0.07, ("schema.json", "found.json", "domain.json"), as_json("schema.json"), read_schema_file),
     Kind("open schema", 0.05, ("open.toml",), as_toml, read_open_schema),
-    Kind("domain record", 0.03, ("open.toml.domains",), as_json("open.json"), read_domains),
+    Kind("domain record", 0.03, ("domains.json",), as_json("open.json"), read_domains),
     Kind("release record", 0.03, (RELEASE,), as_release, read_release),
     Kind("ledger", 0.02, ("ledger.json",), as_json("persons.plan.json"), read_ledger),
     Kind("standing", 0.02, (f"hospital.csv{STANDING_FILE}",), as_json(), read_standing_file),

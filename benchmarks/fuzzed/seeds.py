@@ -23,7 +23,7 @@ from vertimrf.model.measurement import Measurement
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
 from vertimrf.party.alignment import sample_ids, seal_sample
-from vertimrf.party.domain_record import DomainRecord
+from vertimrf.party.domain_record import DomainRecord, Search
 from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, find_domains
 from vertimrf.party.records import InMemory
@@ -223,8 +223,9 @@ def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRin
         received.append(message)
         if name == "count" and party == "hospital":
             digest = plan.digest()
-            release = Release(digest, number, "message", table_digest(InMemory(records), secret, digest))
-            Releases.beside(folder / "parties.secret").once(
+            own = keys.parties[party]
+            release = Release(digest, number, "message", table_digest(InMemory(records), own, digest))
+            Releases(folder / "releases").once(
                 release, lambda: message.seal(plan, keys.parties[party]), lambda shared: ""  # noqa: B023
             )
     if name in ("count", "persons"):
@@ -308,8 +309,11 @@ def _schemas(folder: Path, table: pa.Table) -> None:
     (folder / "open.toml").write_text(tomli_w.dumps(asked))
     (folder / "open.json").write_text(json.dumps(asked, default=str))
     part = OpenSchema.load(folder / "open.toml")
-    found = find_domains(
-        list(part.wanted.values()), lambda name: table, 50.0, 1e-6, lambda name: "insurer", noise=FixedNoise(3)
+    found, _ = DomainRecord(folder / "domains").once(
+        Search(part, folder / "open.toml", "table", table),
+        lambda wanted, secret: find_domains(
+            wanted, lambda name: table, 50.0, 1e-6, lambda name: "insurer", noise=FixedNoise(3)
+        ),
     )
-    DomainRecord.beside(folder / "open.toml").keep(found)
+    (folder / "domains.json").write_bytes((folder / "domains" / "found.json").read_bytes())
     close(part, found).save(folder / "found.json")

@@ -20,7 +20,7 @@ from benchmarks.verdict import Verdict
 def seeds(tmp_path_factory) -> Seeds:
     folder = tmp_path_factory.mktemp("seeds")
     build(folder)
-    (record,) = (folder / "parties.secret.releases").glob("*.release")
+    (record,) = (folder / "releases").glob("*.release")
     (folder / RELEASE).write_bytes(record.read_bytes())
     return Seeds(folder)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 from builders import KEYS
 
 from vertimrf.errors import PlanError, TableError, VertiMRFError
+from vertimrf.files.state import STATE
+from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.records import InMemory
-from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
@@ -88,11 +90,12 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
         assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == expected
     pairs = plan_of(encoder="scheduled-pairs")
     assert Party(pairs, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(pairs) == one_machine(pairs, table)
-    releases = Releases(tmp_path / "releases")
-    party = Party(plan, "one", SECRET)
-    released = party.release(folder, releases, lambda made: made.to_bytes(plan))
-    again = encode_table(table, "id", MINE, ignore_extra=True, keys=KEYS)
-    assert party.release(again, releases, lambda made: b"another") == released
+    ring = KeyRing.new(plan.party_names)
+    plan = replace(plan, public_keys=ring.public)
+    party = Party(plan, "one", SECRET, key=ring.parties["one"])
+    released = party.release(folder)
+    monkeypatch.setenv(STATE, str(tmp_path / "another machine"))
+    assert party.release(encode_table(table, "id", MINE, ignore_extra=True, keys=KEYS)) == released
     baseline = plan_of(encoder="grr")
     with pytest.raises(PlanError, match="one place"):
         Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)

@@ -16,7 +16,6 @@ from vertimrf.message import Message
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
-from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
@@ -242,16 +241,14 @@ def test_domains_found_for_fewer_records_are_refused():
         make_plan(part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3)
 
 
-def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table(tmp_path):
+def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table():
     agreed, table = plan(), visits(400)
     ring = KeyRing.new(agreed.party_names)
     agreed = Plan(**{f: getattr(agreed, f) for f in agreed.__dataclass_fields__} | {"public_keys": ring.public})
-    party = Party(agreed, "clinic", Secret(KEY))
-    records = Releases(tmp_path / "releases")
+    party = Party(agreed, "clinic", Secret(KEY), key=ring.parties["clinic"])
 
     def release(frame):
-        part = party.encode(frame[["visit", "person", "a0", "a1"]], "visit", person="person")
-        return party.release(part, records, lambda made: made.seal(agreed, ring.parties["clinic"]))
+        return party.release(party.encode(frame[["visit", "person", "a0", "a1"]], "visit", person="person"))
 
     first = release(table)
     assert release(table.sample(frac=1, random_state=3)) == first

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,13 +17,13 @@ import pytest
 
 from vertimrf.errors import PrivacyError, SchemaError
 from vertimrf.party import number_range
-from vertimrf.party.domain_record import DomainRecord
+from vertimrf.party.domain_record import DomainRecord, Search, cells_digest
 from vertimrf.party.number_range import divide, find_edges, octaves, standing_out
 from vertimrf.party.private_domains import close, find_domains, unfit
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import spent_beforehand
-from vertimrf.privacy.noise import FixedNoise
+from vertimrf.privacy.noise import FixedNoise, KeyedNoise
 
 ASKED = (
     {"name": "pay", "bins": "private", "integral": True},
@@ -56,6 +59,9 @@ class Tape:
         answer = self.source.geometrics(values, scale) if self.played is None else self.played.answers[len(self.answers)]
         self.answers.append(answer)
         return answer
+
+    def stream(self, exact):
+        return self.source.stream(exact)
 
 
 def find(table, schema, noise, epsilon=2.0, delta=1e-6, **more):
@@ -286,27 +292,116 @@ def test_the_parts_of_the_budget_sum_to_all_of_it():
         assert sum(asked) == pytest.approx(1.0)
 
 
+def once(folder, schema, table, part="part.toml", path="table.csv", epsilon=2.0):
+    """What a search gives, with which names were on record."""
+    return DomainRecord(folder).once(
+        Search(schema, part, path, table),
+        lambda wanted, secret: find_domains(
+            wanted, lambda name: table, epsilon, 1e-6, lambda name: "a", noise=KeyedNoise(secret("noise"))
+        ),
+    )
+
+
 def test_a_domain_is_found_once(tmp_path):
-    schema = opened(*ASKED[:2])
-    record = DomainRecord(tmp_path / "part.toml.domains")
-    assert record.found(schema) == ()
-    findings = find(people(4000), schema, None)
-    record.keep(findings)
-    assert (tmp_path / "part.toml.domains").stat().st_mode & 0o777 == 0o600
-    assert record.found(schema) == findings
+    schema, table = opened(*ASKED[:2]), people(4000)
+    findings, known = once(tmp_path, schema, table)
+    assert len(findings) == 2
+    assert not known
+    for name in ("found.json", "key", "lock"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    assert once(tmp_path, schema, table) == (findings, {"pay", "rate"})
     # Asked for in another way it is refused; no longer asked for, it is spent all the same.
     with pytest.raises(PrivacyError, match=r"'pay' was looked for before, in another way \(bins = private, integral = True\)"):
-        record.found(opened({"name": "pay", "bins": "private", "most": 8}))
+        once(tmp_path, opened({"name": "pay", "bins": "private", "most": 8}), table)
     public = opened({"name": "pay", "bounds": [0, 10], "bins": 2}, ASKED[1])
-    assert len(close(public, record.found(public)).spent) == 5
+    assert len(close(public, once(tmp_path, public, table)[0]).spent) == 5
+
+
+def test_a_domain_is_known_again_by_its_part_its_table_or_its_cells(tmp_path):
+    schema, table, mended = opened(*ASKED), people(4000), people(4000, seed=1)
+    findings, _ = once(tmp_path, schema, table)
+    shuffled = table.take(pa.array(np.random.default_rng(0).permutation(4000)))
+    names = {"pay", "rate", "job"}
+    assert once(tmp_path, schema, shuffled, "copy.toml", "copy.csv", epsilon=0.3) == (findings, names)
+    assert once(tmp_path, schema, mended, "other.toml", "table.csv") == (findings, names)
+    assert once(tmp_path, schema, mended, "part.toml", "other.csv") == (findings, names)
+    # A copy of a copy is known as well.
+    assert once(tmp_path, schema, people(10, seed=2), "copy.toml", "new.csv") == (findings, names)
+    # Other people, elsewhere, are others.
+    found, known = once(tmp_path, schema, people(4000, seed=3), "else.toml", "else.csv")
+    assert not known
+    assert {e.release for f in found for e in f.entries}.isdisjoint(e.release for f in findings for e in f.entries)
+    # An attribute of another name was not looked for.
+    more = opened({"name": "wage", "bins": "private", "integral": True})
+    _, known = once(tmp_path, more, table.append_column("wage", table["pay"]), "more.toml")
+    assert not known
+
+
+def test_the_same_search_has_the_same_noise_where_the_record_is_lost_and_another_one_has_not(tmp_path):
+    schema, table = opened(*ASKED), people(4000)
+    first, _ = once(tmp_path, schema, table)
+    assert len({entry.release for finding in first for entry in finding.entries}) == 6
+    (tmp_path / "found.json").unlink()
+    assert once(tmp_path, schema, table)[0] == first
+    for other in (table.slice(1), people(4000, seed=1)):
+        (tmp_path / "found.json").unlink()
+        found, _ = once(tmp_path, schema, other)
+        assert {e.release for f in found for e in f.entries}.isdisjoint(e.release for f in first for e in f.entries)
+    # One cell of one column: the noise of every column is another.
+    (tmp_path / "found.json").unlink()
+    jobs = table["job"].to_pylist()
+    jobs[5] = "j1" if jobs[5] != "j1" else "j2"
+    found, _ = once(tmp_path, schema, table.set_column(2, "job", pa.array(jobs)))
+    assert all(mine.entries[0].release != own.entries[0].release for mine, own in zip(first, found, strict=True))
+    # Under another key, too.
+    for name in ("found.json", "key"):
+        (tmp_path / name).unlink()
+    assert once(tmp_path, schema, table)[0] != first
+
+
+def test_two_searches_at_once_find_the_same_and_spend_once(tmp_path):
+    """The second waits for the first, whose findings it gives."""
+    schema, table, begun, spent = opened(*ASKED), people(4000), threading.Event(), []
+
+    def search(part):
+        def find(wanted, secret):
+            spent.append(part)
+            begun.set()
+            time.sleep(0.5)
+            return find_domains(wanted, lambda name: table, 2.0, 1e-6, lambda name: "a")
+
+        return DomainRecord(tmp_path).once(Search(schema, part, "table.csv", table), find)
+
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(search, "part.toml")
+        begun.wait()
+        two = pool.submit(search, "copy.toml")
+        assert one.result()[0] == two.result()[0]
+    assert spent == ["part.toml"]
+
+
+def test_cells_are_the_same_in_any_order_chunks_and_encoding():
+    cells = pa.array(["b", "a", None, "a"])
+    same = [[cells], [cells[2:], cells[:2]], [cells.dictionary_encode()]]
+    assert len({cells_digest(pa.chunked_array(chunks)) for chunks in same}) == 1
+    others = [["b", "a", "b", None], ["b", "a", "a"], ["b", "a", "", "a"], ["ba", "a", None, "a"], [["a"], ["b"], None, ["a"]]]
+    empty = pa.chunked_array([], pa.string())
+    digests = {cells_digest(empty), *(cells_digest(pa.chunked_array([pa.array(own)])) for own in [cells.to_pylist(), *others])}
+    assert len(digests) == 7
 
 
 def test_a_record_that_cannot_be_read_or_written_stops_everything(tmp_path):
-    path = tmp_path / "part.toml.domains"
-    schema = opened(ASKED[0])
-    for content in ("{", "[]", "{}", json.dumps({"kind": "domains", "found": [{"asked": {}}]})):
-        path.write_text(content)
+    schema, table = opened(ASKED[0]), people(100)
+    place = {"asked": ASKED[0], "attribute": None, "entries": [], "places": [5]}
+    for content in ("{", "[]", "{}", json.dumps({"kind": "domains", "found": [{"asked": {}}]}),
+                    json.dumps({"kind": "domains", "found": [place]})):  # fmt: skip
+        (tmp_path / "found.json").write_text(content)
         with pytest.raises(PrivacyError, match="restore it from a backup"):
-            DomainRecord(path).found(schema)
+            once(tmp_path, schema, table)
+    (tmp_path / "found.json").unlink()
+    (tmp_path / "key").write_bytes(b"short")
+    with pytest.raises(PrivacyError, match=r"key is damaged: it has 5 bytes"):
+        once(tmp_path, schema, table)
+    (tmp_path / "file").write_text("in the way")
     with pytest.raises(PrivacyError, match="No record of the domains can be kept"):
-        DomainRecord(tmp_path / "nowhere" / "x").keep(())
+        once(tmp_path / "file" / "x", schema, table)

@@ -10,9 +10,10 @@ import pytest
 
 from benchmarks.attacks.double_release import RELEASE, child, steps
 from vertimrf.errors import PrivacyError
+from vertimrf.files.state import STATE
+from vertimrf.keys import PrivateKey
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Releases, table_digest
-from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.tables.table import Table
 
@@ -33,7 +34,7 @@ def price(shared: bool) -> str:
 
 @pytest.fixture
 def releases(tmp_path):
-    return Releases(tmp_path / "hospital.secret.releases")
+    return Releases(tmp_path / "releases" / "hospital")
 
 
 def test_the_same_release_gives_the_same_bytes_and_makes_them_once(releases):
@@ -65,6 +66,14 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
         assert sent in (None, later)
         assert not list(folder.glob(".*")), "drafts of a killed run are left"
     assert 0 < recorded < count
+
+
+def test_drafts_of_killed_processes_go_when_the_release_is_given_again(releases):
+    kept = releases.once(RELEASE, fresh, price)
+    draft = releases.folder / f".0123abcd.{RELEASE.name}"
+    draft.write_bytes(b"other noise")
+    assert releases.given(RELEASE.plan, RELEASE.party, RELEASE.kind, price) == kept
+    assert not draft.exists()
 
 
 def test_of_several_processes_at_once_one_alone_releases(tmp_path):
@@ -109,7 +118,7 @@ def test_a_record_under_another_ones_name_is_refused(releases):
 
 
 def test_a_dangling_record_counts_as_one(releases):
-    releases.folder.mkdir()
+    releases.folder.mkdir(parents=True)
     (releases.folder / RELEASE.name).symlink_to("a disk that is not there")
     with pytest.raises(PrivacyError, match=r"cannot be read.*epsilon 3.6"):
         releases.once(RELEASE, again, price)
@@ -131,7 +140,7 @@ def test_nothing_is_made_where_no_record_can_be_kept(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("broken", ["fsync", "link"])
 def test_a_full_disk_or_a_file_system_without_links_releases_nothing(releases, monkeypatch, broken):
-    releases.folder.mkdir()
+    releases.folder.mkdir(parents=True)
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -150,11 +159,27 @@ def test_records_are_the_owners_alone(releases):
     assert (releases.folder / RELEASE.name).stat().st_mode & 0o077 == 0
 
 
-def test_records_lie_beside_the_secret_whatever_links_lead_to_it(tmp_path):
-    (tmp_path / "vault").mkdir()
-    Secret.new().save(tmp_path / "vault" / "one.secret")
-    (tmp_path / "link").symlink_to(tmp_path / "vault" / "one.secret")
-    assert Releases.beside(tmp_path / "link").folder == tmp_path.resolve() / "vault" / "one.secret.releases"
+def test_records_are_found_by_the_key_wherever_its_file_is(tmp_path, monkeypatch, state):
+    key = PrivateKey.new("hospital")
+    assert Releases.of(key).folder == state / "releases" / key.offer.identity
+    assert Releases.of(replace(key, party="another name")).folder == Releases.of(key).folder
+    assert Releases.of(PrivateKey.new("hospital")).folder != Releases.of(key).folder
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(STATE, "here")
+    assert Releases.of(key).folder.is_relative_to(tmp_path / "here")
+    # Nothing of the key itself, whose public half stands in the plan, can be read off the name.
+    assert key.value.hex() not in str(Releases.of(key).folder)
+    monkeypatch.delenv(STATE)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    assert Releases.of(key).folder.is_relative_to(tmp_path / "home" / "vertimrf")
+
+
+def test_the_state_folder_is_made_for_its_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv(STATE, str(tmp_path / "a" / "b"))
+    releases = Releases.of(PrivateKey.new("hospital"))
+    releases.once(RELEASE, fresh, price)
+    for folder in (releases.folder, *releases.folder.parents[:3]):
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def table_of(rows, seed=0):
@@ -165,24 +190,24 @@ def table_of(rows, seed=0):
 
 
 def test_tables_are_told_apart_by_their_records_and_not_by_their_order():
-    def digest_of(table, secret, plan):
-        return table_digest(InMemory(table), secret, plan)
+    def digest_of(table, key, plan):
+        return table_digest(InMemory(table), key, plan)
 
-    table, secret = table_of(200), Secret.new()
-    own = digest_of(table, secret, b"p" * 32)
+    table, key = table_of(200), PrivateKey.new("hospital")
+    own = digest_of(table, key, b"p" * 32)
     order = np.random.default_rng(1).permutation(200)
     shuffled = Table(table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order]))
-    assert digest_of(shuffled, secret, b"p" * 32) == own
+    assert digest_of(shuffled, key, b"p" * 32) == own
     codes, digests = table.codes.copy(), table.digests.copy()
     codes[1, 150] = (codes[1, 150] + 1) % 3
     digests[199] += np.uint64(1)
     swapped = table.codes[:, order]
     others = [
-        digest_of(Table(table.attributes, table.digests, codes), secret, b"p" * 32),
-        digest_of(Table(table.attributes, digests, table.codes), secret, b"p" * 32),
-        digest_of(Table(table.attributes, table.digests, np.ascontiguousarray(swapped)), secret, b"p" * 32),
-        digest_of(Table(table.attributes, table.digests[:-1], np.ascontiguousarray(table.codes[:, :-1])), secret, b"p" * 32),
-        digest_of(table, Secret.new(), b"p" * 32),
-        digest_of(table, secret, b"q" * 32),
+        digest_of(Table(table.attributes, table.digests, codes), key, b"p" * 32),
+        digest_of(Table(table.attributes, digests, table.codes), key, b"p" * 32),
+        digest_of(Table(table.attributes, table.digests, np.ascontiguousarray(swapped)), key, b"p" * 32),
+        digest_of(Table(table.attributes, table.digests[:-1], np.ascontiguousarray(table.codes[:, :-1])), key, b"p" * 32),
+        digest_of(table, PrivateKey.new("hospital"), b"p" * 32),
+        digest_of(table, key, b"q" * 32),
     ]
     assert len({own, *others}) == 7

@@ -15,7 +15,6 @@ from vertimrf.message import Answer, Message
 from vertimrf.model.measurement import bin_table
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
-from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.follow_up import FollowUp
@@ -151,24 +150,25 @@ def test_two_rounds_need_keys_for_every_pair():
         plan_of(keys=3)
 
 
-def test_a_party_releases_once(plan, follow_up, secret, tmp_path):
+def test_a_party_releases_once(plan, follow_up, secret):
     one, two = tables_of()[0], tables_of()[0]
     two.codes[0, 0] = (two.codes[0, 0] + 1) % 2
-    releases = Releases(tmp_path / "releases")
-
-    def party():
-        """Another process, as it were: nothing is left of the last but its records."""
-        return Party(plan, plan.party_names[0], secret)
+    key = RING.parties["a"]
 
     def message(table):
-        return party().release(table, releases, lambda made: made.to_bytes(plan))
+        """Another process, as it were: nothing is left of the last but its records."""
+        return Party(plan, "a", secret, key=key).release(table)
 
     def answer(table, asked):
-        return party().release_answer(table, asked, releases, lambda made: made.to_bytes(asked))
+        return Party(plan, "a", secret, key=key).release_answer(table, asked)
 
-    assert message(one) == message(one) != party().run(one).to_bytes(plan)
-    assert answer(one, follow_up) == answer(one, follow_up) != party().answer(one, follow_up).to_bytes(follow_up)
-    assert Message.from_bytes(message(one), plan).private
+    # Whoever has no key has other noise each time.
+    one_off = Party(plan, "a", secret)
+    assert message(one) == message(one) != one_off.run(one).seal(plan, key)
+    assert answer(one, follow_up) == answer(one, follow_up) != one_off.answer(one, follow_up).seal(follow_up, key)
+    assert Message.unseal(message(one), plan, RING.server).private
+    with pytest.raises(PlanError, match="needs the private key of 'a'"):
+        one_off.release(one)
     with pytest.raises(PrivacyError, match=r"message was released already, from another table.*from epsilon .* to .*all parties"):
         message(two)
     with pytest.raises(PrivacyError, match=r"answer was released already, from another table.*from epsilon .* to .*all parties"):

@@ -15,8 +15,10 @@ from builders import schema_of
 from runs.conversation import RECORDS, SCHEMA, Conversation, files_of
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, SchemaError, TableError
+from vertimrf.files.state import STATE
+from vertimrf.keys import PrivateKey
 from vertimrf.message import Message
-from vertimrf.party.releases import record_name
+from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.runs.files import file_name
 from vertimrf.runs.folder import locked
@@ -91,14 +93,16 @@ def test_again_and_again_everybody_gives_the_same_bytes_and_writes_nothing(over)
     assert {name: files_of(run.folder) for name, run in [*over.parties.items(), ("server", over.server)]} == before
 
 
-def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(over, tmp_path, cheap):
+def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(over, tmp_path, cheap, state, monkeypatch):
+    shutil.copytree(state, tmp_path / "state")
+    monkeypatch.setenv(STATE, str(tmp_path / "state"))
     own = tmp_path / "insurer"
     shutil.copytree(over.parties["insurer"].folder, own)
     settings = (own / "run.toml").read_text()
     (own / "run.toml").write_text(settings.replace(over.parties["insurer"].settings.table, str(tmp_path / "gone.csv")))
     run = PartyRun(own)
     assert run.advance({})["message"] == over.parties["insurer"].outgoing()["message"]
-    record = own / "releases" / record_name(run.plan.digest(), 1, "message")
+    record = Releases.of(PrivateKey.load(own / "key")).folder / record_name(run.plan.digest(), 1, "message")
     data = bytearray(record.read_bytes())
     data[len(data) // 2] ^= 1
     record.write_bytes(data)
@@ -110,7 +114,7 @@ def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
     party = planned.parties["hospital"]
     back = planned.server.outgoing()["hospital"]
     assert list(party.advance(back)) == ["offer"]
-    assert not (party.folder / "releases").exists()
+    assert not Releases.of(PrivateKey.load(party.folder / "key")).folder.exists()
     assert steps(party)["acceptance"] == "waits"
     with pytest.raises(MessageError, match="no whole fingerprint"):
         party.accept(planned.server.plan.fingerprint[:9])

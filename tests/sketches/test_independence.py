@@ -36,8 +36,8 @@ SECRET = bytes(range(32))
 class NoPhantoms(FixedNoise):
     """Phantoms at the floor."""
 
-    def random_bytes(self, count: int) -> bytes:
-        return bytes(count)
+    def stream(self, exact: bytes) -> Callable[[int], bytes]:
+        return bytes
 
 
 def chance_of_repeats(stream: np.ndarray, cuts: tuple[float, ...]) -> float:

@@ -6,11 +6,14 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import PlanError
+
+if TYPE_CHECKING:
+    from ..party.releases import Releases
 
 __all__ = [
     "BYTES_A_VALUE",
@@ -62,10 +65,10 @@ def check_room(*files: tuple[str | Path | None, float]) -> None:
             raise PlanError(short)
 
 
-def check_release(out: str, records: Path, size: float) -> None:
+def check_release(out: str, releases: Releases, size: float) -> None:
     """Refuse before the work where a release, or the record of it, could not be written."""
-    check_writable(str(records / "record") if records.is_dir() else str(records))
-    check_room((out, size), (records / "record" if records.is_dir() else records, size))
+    releases.prepare()
+    check_room((out, size), (releases.folder / "record", size))
 
 
 def result_bytes(plan: Any, rows: int | None) -> tuple[float, float]:

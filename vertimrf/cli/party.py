@@ -53,7 +53,7 @@ def check(
     index = agreed.party_names.index(party)
     needed = agreed.message_size(index)
     if out is not None:
-        # The message, and the record of it.
+        # If the record of it is on the same disk, there has to be room for both.
         wrong = output_problem(out) or check_space(Path(out).absolute().parent, 2 * needed)
         problems += [wrong] if wrong else []
     for fact in found.facts:
@@ -153,21 +153,22 @@ def party(
 
     check_writable(out)
     agreed, own = load_own(plan_file, key)
-    releases = Releases.beside(secret_file)
-    check_release(out, releases.folder, agreed.message_size(agreed.party_names.index(own.party)))
+    releases = Releases.of(own)
+    check_release(out, releases, agreed.message_size(agreed.party_names.index(own.party)))
     if agreed.sketch is not None and agreed.sketch.claimed_share and not claim_as_published:
         raise PlanError(
             f"{plan_file} asks for the published encoder, which gives complete records away; refuse it, or reproduce the paper "
             "with --claim-as-published."
         )
-    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
+    options = RunOptions(num_threads=threads, progress=for_terminal())
+    who = Party(agreed, own.party, Secret.load(secret_file), options=options, key=own)
     compile_kernels("party", agreed.encoder)
     records = read_records(who, agreed, csv, table, id_column, id_format, ignore_extra, person)
-    message = who.release(records, releases, lambda made: made.seal(agreed, own))
+    message = who.release(records)
     write_release(out, message)
     click.echo(
-        f"{out} written, {len(message):,} bytes, for the plan {agreed.fingerprint}; on record in {releases.folder}, to be kept "
-        f"with the secret.\n{agreed.standing}"
+        f"{out} written, {len(message):,} bytes, for the plan {agreed.fingerprint}; on record in {releases.folder}.\n"
+        f"{agreed.standing}"
     )
 
 
@@ -208,11 +209,12 @@ def answer(
     check_writable(out)
     agreed, own = load_own(plan_file, key)
     asked = FollowUp.load(follow_up_file, agreed)
-    releases = Releases.beside(secret_file)
-    check_release(out, releases.folder, asked.message_size(agreed.party_names.index(own.party)))
-    who = Party(agreed, own.party, Secret.load(secret_file), options=RunOptions(num_threads=threads, progress=for_terminal()))
+    releases = Releases.of(own)
+    check_release(out, releases, asked.message_size(agreed.party_names.index(own.party)))
+    options = RunOptions(num_threads=threads, progress=for_terminal())
+    who = Party(agreed, own.party, Secret.load(secret_file), options=options, key=own)
     records = read_records(who, agreed, csv, table, id_column, id_format, ignore_extra, person)
-    reply = who.release_answer(records, asked, releases, lambda made: made.seal(asked, own))
+    reply = who.release_answer(records, asked)
     write_release(out, reply)
     click.echo(
         f"{out} written, {len(reply):,} bytes, to the follow-up {asked.fingerprint}: all parties must have answered this one.\n"

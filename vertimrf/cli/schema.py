@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -81,13 +81,14 @@ def domains(
 ) -> None:
     """A data holder: find the domains that nobody knows beforehand, with noise, for the plan to be made with.
 
-    A domain is found once: what was found is on record beside the schema part, and asked again, it is given again.
+    A domain is found once: what was found is on record on this machine, and asked again, it is given again.
     """
-    from ..party.domain_record import DomainRecord
+    from ..party.domain_record import DomainRecord, Search, cells_digest
     from ..party.persons import sample_rows
     from ..party.private_domains import check_columns_of, close, find_domains, unfit
     from ..plan.open_schema import OpenSchema
     from ..privacy.ledger import spent_beforehand
+    from ..privacy.noise import KeyedNoise
     from ..tables.arrow import open_pieces
 
     check_schema_file(out)
@@ -98,26 +99,24 @@ def domains(
         raise PlanError(f"{schema_file} has {len(part.schema.parties)} parties; every party finds the domains of its own part.")
     if records_per_person > 1 and person is None:
         raise PlanError("--records-per-person needs --person, the column that says whose a record is.")
-    record = DomainRecord.beside(schema_file)
-    before = record.found(part)
-    looked_for = {finding.domain.name for finding in before}
-    wanted = [domain for name, domain in part.wanted.items() if name not in looked_for]
-    found = before
-    if wanted:
-        content = open_pieces(table, csv).whole()
-        check_columns_of(part.wanted, content, table)
+    content = open_pieces(table, csv).whole()
+    check_columns_of(part.wanted, content, table)
+    (party, _), *_ = part.schema.parties
+
+    def find(wanted: Sequence[Any], secret: Callable[[str], bytes]) -> Any:
+        rows, purpose = content, "noise"
         if person is not None:
-            content = sample_rows(content, person, records_per_person, table)
-        for sentence in unfit(wanted, lambda name: content):
+            rows = sample_rows(content, person, records_per_person, table, secret("records of a person"))
+            purpose += " of " + " ".join(cells_digest(rows[domain.name]) for domain in wanted)
+        for sentence in unfit(wanted, lambda name: rows):
             click.echo(f"{sentence} This stays here.", err=True)
-        (party, _), *_ = part.schema.parties
-        found = (
-            *before,
-            *find_domains(
-                wanted, lambda name: content, epsilon, delta, lambda name: party, records_per_person=records_per_person
-            ),
-        )
-        record.keep(found)
+        return find_domains(
+            wanted, lambda name: rows, epsilon, delta, lambda name: party, records_per_person=records_per_person,
+            noise=KeyedNoise(secret(purpose)),
+        )  # fmt: skip
+
+    record = DomainRecord()
+    found, looked_for = record.once(Search(part, schema_file, table, content), find)
     closed = close(part, found)
     closed.save(out)
     for name in part.wanted:

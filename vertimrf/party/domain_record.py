@@ -1,119 +1,227 @@
-"""Which domains a party has found, kept beside its part of the schema: no domain is looked for twice by mistake.
+"""Which domains were found on this machine, on record in the user's state folder: none is looked for twice by mistake.
 
-Looking again for the same domain spends its epsilon again, and nothing of the first time can be taken back. So what was found, or
-not found, is on record and synced before anybody sees it; asked again, it is given again, whatever the table is by then.
+Looking again for the same domain spends its epsilon again, and nothing of the first time can be taken back. So what was found,
+or not found, is on record and synced before anybody sees it; asked again, it is given again, whatever the table is by then. One
+search runs at a time, under a lock. A domain is known again by its attribute's name with the schema part's path, the table's
+path, or a keyed digest of the column's cells: any of them, so that a copy of a part or of a table is no new one.
+
+Noise is a function of a key, of the columns' cells and of what is asked (:mod:`vertimrf.privacy.noise`), so that the same
+search gives the same edges where the record alone is lost. The key is drawn once and kept beside the record: domains are found
+before anybody has a key pair.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import hmac
 import json
 import os
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..errors import PrivacyError, VertiMRFError
-from ..files.atomic import read_json
+from ..files.atomic import MOST_KEY, read_bytes, read_json, write_bytes, write_text
+from ..files.state import STATE, make_folder, state_folder
 from ..plan.attribute import Attribute
 from ..plan.open_schema import OpenSchema, PrivateDomain
 from ..privacy.ledger import LedgerEntry
 from .private_domains import Finding
 
-__all__ = ["DomainRecord"]
+__all__ = ["DomainRecord", "Search", "cells_digest"]
 
 KIND = "domains"
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where domains are looked for.
+
+    Attributes:
+        part: the schema part.
+        part_path, table_path: of the files.
+        table: as it was read, with all rows.
+    """
+
+    part: OpenSchema
+    part_path: str | os.PathLike[str]
+    table_path: str | os.PathLike[str]
+    table: pa.Table
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A finding, and the keyed digests that its attribute is known again by."""
+
+    finding: Finding
+    places: frozenset[str]
 
 
 class DomainRecord:
-    """The record of one schema part.
+    """The record of a user on a machine.
 
     Args:
-        path: the file.
+        folder: where it is; default in the state folder.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self._folder = Path(folder) if folder is not None else state_folder() / "domains"
+        self.path = self._folder / "found.json"
 
-    @classmethod
-    def beside(cls, part: str | os.PathLike[str]) -> DomainRecord:
-        """The record that belongs to a schema part, whatever links lead to it."""
-        return cls(f"{Path(part).resolve()}.domains")
+    def once(
+        self, search: Search, find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]]
+    ) -> tuple[tuple[Finding, ...], frozenset[str]]:
+        """All findings of a schema part: those on record, also of attributes that it has public domains for by now, for they are
+        spent; and new ones, which are on record before this returns.
 
-    def found(self, schema: OpenSchema) -> tuple[Finding, ...]:
-        """What was found before, also of attributes that the schema has public domains for by now: it is spent.
+        Args:
+            search: where to look.
+            find: looks for domains; told for which, and given a function that makes 32 secret bytes for a purpose, the same ones
+                for the same search.
+
+        Returns:
+            The findings, and the names of those that were on record before.
 
         Raises:
-            PrivacyError: the record cannot be read, or has an attribute of the schema that was asked for in another way.
+            PrivacyError: the record cannot be read or written, or has an attribute of the part that was asked for in another way;
+                nothing new has been looked for then.
         """
+        try:
+            make_folder(self._folder)
+            lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self._once(search, find)
+        finally:
+            os.close(lock)
+
+    def _once(
+        self, search: Search, find: Callable[[Sequence[PrivateDomain], Callable[[str], bytes]], Sequence[Finding]]
+    ) -> tuple[tuple[Finding, ...], frozenset[str]]:
+        kept, key = self._read(), self._key()
+        wanted = search.part.wanted
+        cells = {name: cells_digest(search.table[name]) for name in wanted}
+        paths = {"part": search.part_path, "table": search.table_path}
+        files = [_keyed(key, what, os.path.realpath(path)) for what, path in paths.items()]
+        places = {name: {*files, _keyed(key, "cells", cells[name])} for name in wanted}
+        named = {attribute.name for attribute in search.part.schema.attributes}
+        before: list[_Kept] = []
+        for i, own in enumerate(kept):
+            name = own.finding.domain.name
+            if files[0] in own.places or (name in named and places.get(name, {files[1]}) & own.places):
+                _check_asked(own.finding.domain, wanted.get(name), self.path)
+                # A copy of a copy is known as well.
+                kept[i] = replace(own, places=own.places | places.get(name, set(files)))
+                before.append(kept[i])
+        on_record = frozenset(own.finding.domain.name for own in before)
+        missing = [domain for name, domain in wanted.items() if name not in on_record]
+        asked = json.dumps([[_plain(domain.asked), cells[domain.name]] for domain in missing])
+        found = find(missing, lambda purpose: bytes.fromhex(_keyed(key, purpose, asked))) if missing else ()
+        kept += [_Kept(finding, frozenset(places[finding.domain.name])) for finding in found]
+        self._write(kept)
+        return (*(own.finding for own in before), *found), on_record
+
+    def _read(self) -> list[_Kept]:
         if not os.path.lexists(self.path):
-            return ()
+            return []
         try:
             content = read_json(self.path, "record of domains", PrivacyError)
             if content["kind"] != KIND:
                 raise KeyError("kind")
-            findings = [self._read(item) for item in content["found"]]
+            return [_from_json(item) for item in content["found"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             why = str(error) if isinstance(error, VertiMRFError) else "it is damaged"
             raise PrivacyError(
                 f"The record of domains found before, {self.path}, cannot be used ({why}): restore it from a backup, for looking "
                 "for them again spends what they cost again."
             ) from None
-        for finding in findings:
-            now = schema.wanted.get(finding.domain.name)
-            if now is not None and _plain(now.asked) != _plain(finding.domain.asked):
-                raise PrivacyError(
-                    f"The domain of {now.name!r} was looked for before, in another way ({_words(finding.domain.asked)}), and "
-                    "looking again spends again: write it that way, or take another name for the attribute. The record is "
-                    f"{self.path}."
-                )
-        return tuple(findings)
 
-    def keep(self, findings: Sequence[Finding]) -> None:
-        """Write the record, and sync it to the disk.
-
-        Raises:
-            PrivacyError: it cannot be written; then nothing that was found may be shown.
-        """
-        content = {"kind": KIND, "found": [_write(finding) for finding in findings]}
-        draft = self.path.with_name(f".{os.getpid()}.{self.path.name}")
+    def _write(self, kept: Sequence[_Kept]) -> None:
+        text = json.dumps({"kind": KIND, "found": [_to_json(own) for own in kept]}, indent=1) + "\n"
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(json.dumps(content, indent=1) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            write_text(self.path, text, private=True, synced=True)
         except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise PrivacyError(
-                f"No record of the domains can be kept at {self.path} ({error.strerror}), so none are found: make its folder "
-                "writable."
-            ) from None
+            raise self._unwritable(error) from None
 
-    @staticmethod
-    def _read(item: Any) -> Finding:
-        found = None if item["attribute"] is None else Attribute.from_json(item["attribute"])
-        return Finding(
-            PrivateDomain.from_json(item["asked"]), found, tuple(LedgerEntry.from_json(entry) for entry in item["entries"])
+    def _key(self) -> bytes:
+        path = self._folder / "key"
+        try:
+            if not os.path.lexists(path):
+                write_bytes(path, secrets.token_bytes(KEY_BYTES), private=True, synced=True)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        key = read_bytes(path, "key of domains", PrivacyError, MOST_KEY)
+        if len(key) != KEY_BYTES:
+            raise PrivacyError(f"{path} is damaged: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup.")
+        return key
+
+    def _unwritable(self, error: OSError) -> PrivacyError:
+        return PrivacyError(
+            f"No record of the domains can be kept at {self.path} ({error.strerror}), so none are found: make its folder "
+            f"writable, or name another one by {STATE}."
         )
 
 
-def _write(finding: Finding) -> dict[str, Any]:
+def _keyed(key: bytes, what: str, text: str) -> str:
+    """A digest of some text under a key, for one purpose; in hexadecimal."""
+    return hmac.digest(key, f"vertimrf domains {len(what)} {what} {text}".encode(), "sha256").hex()
+
+
+def cells_digest(column: pa.ChunkedArray) -> str:
+    """Digest of a column's cells as a multiset, whatever their order and the chunks that they lie in; in hexadecimal."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        counts = pc.value_counts(column)
+        values, times = pc.cast(counts.field(0), pa.string()), counts.field(1)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        counts = pc.value_counts(pa.array([str(value) for value in column.to_pylist()], pa.string()))
+        values, times = counts.field(0), counts.field(1)
+    order = pc.sort_indices(values)
+    rows = list(zip(values.take(order).to_pylist(), times.take(order).to_pylist(), strict=True))
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def _check_asked(before: PrivateDomain, now: PrivateDomain | None, path: Path) -> None:
+    if now is not None and _plain(now.asked) != _plain(before.asked):
+        raise PrivacyError(
+            f"The domain of {now.name!r} was looked for before, in another way ({_words(before.asked)}), and "
+            "looking again spends again: write it that way, or take another name for the attribute. The record is "
+            f"{path}."
+        )
+
+
+def _from_json(item: Any) -> _Kept:
+    found = None if item["attribute"] is None else Attribute.from_json(item["attribute"])
+    entries = tuple(LedgerEntry.from_json(entry) for entry in item["entries"])
+    if not all(isinstance(place, str) for place in item["places"]):
+        raise TypeError("places")
+    return _Kept(Finding(PrivateDomain.from_json(item["asked"]), found, entries), frozenset(item["places"]))
+
+
+def _to_json(kept: _Kept) -> dict[str, Any]:
+    finding = kept.finding
     return {
         "asked": _plain(finding.domain.asked),
         "attribute": None if finding.attribute is None else finding.attribute.to_json(),
         "entries": [entry.to_json() for entry in finding.entries],
+        "places": sorted(kept.places),
     }
 
 
-def _plain(asked: Any) -> Any:
+def _plain(asked: Mapping[str, Any]) -> Any:
     """What a schema file says, as JSON says it: dates as text."""
     return json.loads(json.dumps(dict(asked), default=str))
 
 
-def _words(asked: Any) -> str:
+def _words(asked: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value}" for key, value in asked.items() if key != "name")

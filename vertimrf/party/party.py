@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..clock import Clock
 from ..errors import MessageError, PlanError, TableError
 from ..kernels.jit import threads
+from ..keys import PrivateKey, called
 from ..message import Answer, LocalMarginal, Message
 from ..model.measurement import BinMap
 from ..options import RunOptions
@@ -21,7 +22,7 @@ from ..plan.merging import merged_values, merging
 from ..plan.plan import Plan
 from ..plan.price import price_in_words
 from ..plan.schedule import Group, cut_groups, released_sizes
-from ..privacy.noise import Noise, SystemNoise
+from ..privacy.noise import KeyedNoise, Noise, SystemNoise
 from ..published.randomised_response import respond
 from ..published.shared_keys import SharedKeyEncoder
 from ..sketches.agreement import value_words
@@ -49,12 +50,15 @@ class Party:
         plan: the agreed plan.
         name: which party of the plan this is.
         secret: the parties' shared secret, unknown to the server.
-        noise: noise source; default the operating system's. Tests may fix it; the message is then marked not private.
+        noise: fixed noise, for tests; what is made with it is marked not private.
         clock: told the wall time of LocMRF and LocEnc.
         options: threads and progress.
+        key: this party's private key, which :meth:`release` needs. Noise is then a function of it, of the plan and of the table;
+            without it, noise comes from the operating system.
 
     Raises:
-        PlanError: the plan has no party of that name, or asks it for tables that this machine's memory does not hold.
+        PlanError: the plan has no party of that name, or another key for it, or asks for tables that this machine's memory does
+            not hold.
     """
 
     def __init__(
@@ -65,9 +69,15 @@ class Party:
         noise: Noise | None = None,
         clock: Clock | None = None,
         options: RunOptions | None = None,
+        *,
+        key: PrivateKey | None = None,
     ) -> None:
         if name not in plan.party_names:
             raise PlanError(f"The plan has no party {name!r}; it names {', '.join(plan.party_names)}.")
+        if key is not None:
+            plan.sealing_keys().check(key)
+            if key.party != name:
+                raise PlanError(f"The key is that of {called(key.party)}, not of {name!r}.")
         self._plan = plan
         self._index = plan.party_names.index(name)
         check_memory(plan, self._index)
@@ -77,7 +87,8 @@ class Party:
         self._secret = secret
         self._clock = clock if clock is not None else Clock()
         self._options = options if options is not None else RunOptions()
-        self._noise = noise if noise is not None else SystemNoise(self._options.num_threads or os.cpu_count() or 1)
+        self._fixed = noise
+        self._key = key
 
     def encode(
         self,
@@ -117,9 +128,9 @@ class Party:
     def run(self, table: Table | Records) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.
 
-        Everything read from the table is an event of the plan's ledger, with fresh noise every time. No two messages for one plan
-        may leave: with the same hashes and fresh phantoms they would show which levels come from records, those that both share.
-        So what leaves goes through :meth:`release`.
+        Everything read from the table is an event of the plan's ledger. No two messages for one plan may leave: with the same
+        hashes and other phantoms they would show which levels come from records, those that both share. So what leaves goes
+        through :meth:`release`.
 
         Args:
             table: the party's records, encoded against its part of the schema; on one machine, or as :class:`Records`.
@@ -127,18 +138,35 @@ class Party:
         Raises:
             TableError: the table's attributes are not those of this party.
         """
-        return self._run(self._checked(table))
+        records = self._checked(table)
+        return self._run(records, self._noise("message", self._digest(records)))
 
-    def _run(self, records: Records) -> Message:
+    def _digest(self, records: Records) -> bytes:
+        """Of the whole table that takes part, under the private key; empty where there is none."""
+        if self._key is None:
+            return b""
         with threads(self._options.num_threads):
-            return self._message(records)
+            return table_digest(records, self._key, self._plan.digest())
 
-    def _message(self, records: Records) -> Message:
+    def _noise(self, kind: str, table: bytes, follow_up: bytes = b"") -> Noise:
+        """The noise of a release. Another table gives independent noise everywhere, also where it has the same counts."""
+        if self._fixed is not None:
+            return self._fixed
+        if self._key is None:
+            return SystemNoise()
+        purpose = f"noise of the {kind}, {table.hex()}, {follow_up.hex()}"
+        return KeyedNoise(self._key.derive(self._plan.digest(), purpose))
+
+    def _run(self, records: Records, noise: Noise) -> Message:
+        with threads(self._options.num_threads):
+            return self._message(records, noise)
+
+    def _message(self, records: Records, noise: Noise) -> Message:
         plan = self._plan
         count = None
         if self._index == 0:
             exact = np.array([records.count], np.int64)
-            count = int(self._noise.gaussian(exact, plan.count_sigma)[0])
+            count = int(noise.gaussian(exact, plan.count_sigma)[0])
         with self._clock("LocMRF"):
             held = [self._attributes.index(a) for a in self._varying]
             sizes = [plan.schema.sizes[a] for a in self._varying]
@@ -150,7 +178,7 @@ class Party:
             long = {self._varying.index(a): ordered for a, ordered in merging(plan.schema, self._name).items()}
             released = release_local_model(
                 counted,
-                sizes, plan.local[self._index], self._noise, self._options.progress, plan.workload.part(self._varying),
+                sizes, plan.local[self._index], noise, self._options.progress, plan.workload.part(self._varying),
                 [[self._varying.index(a) for a in own] for own in self._linked()], long,
             )  # fmt: skip
             one_way = self._one_way(released)
@@ -166,13 +194,13 @@ class Party:
                     counter = records.encoded(
                         functools.partial(CountSketchEncoder, plan.sketch, groups, key), composites, self._options.progress
                     )
-                    sketches = counter.result(released_sizes(published, bins, one_way), self._noise.random_bytes)
+                    sketches = counter.result(released_sizes(published, bins, one_way), noise.stream(counter.digest()))
                 else:
-                    sketches = self._encode(records, groups, composites, plan.sketch, key)
+                    sketches = self._encode(records, groups, composites, plan.sketch, key, noise)
         return Message(
             plan_digest=plan.digest(),
             party=self._index,
-            private=self._noise.private,
+            private=noise.private,
             count=count,
             marginals=tuple(
                 replace(m, attributes=tuple(self._varying[a] for a in m.attributes))
@@ -180,11 +208,11 @@ class Party:
             ),
             bins=bins,
             sketches=sketches,
-            agreement=self._agreement(records, one_way),
+            agreement=self._agreement(records, one_way, noise),
         )
 
     def _agreement(
-        self, records: Records, one_way: Mapping[int, npt.NDArray[np.float64]]
+        self, records: Records, one_way: Mapping[int, npt.NDArray[np.float64]], noise: Noise
     ) -> tuple[npt.NDArray[np.uint8], ...]:
         """Sketches of whether this party agrees with others on what they hold too."""
         plan, out = self._plan, []
@@ -198,7 +226,7 @@ class Party:
                     [Composite((place,), (size,), (np.arange(size),))],
                     words=value_words(key, size),
                 )
-                (sums,) = counter.result([np.array([one_way[attribute].sum()])], self._noise.random_bytes)
+                (sums,) = counter.result([np.array([one_way[attribute].sum()])], noise.stream(counter.digest()))
                 out.append(sums)
         return tuple(out)
 
@@ -215,9 +243,10 @@ class Party:
             TableError: the table's attributes are not those of this party.
             MessageError: the follow-up belongs to another plan.
         """
-        return self._answer(self._checked(table), follow_up)
+        records = self._checked(table)
+        return self._answer(records, follow_up, self._noise("answer", self._digest(records), follow_up.digest()))
 
-    def _answer(self, records: Records, follow_up: FollowUp) -> Answer:
+    def _answer(self, records: Records, follow_up: FollowUp, noise: Noise) -> Answer:
         if follow_up.plan.digest() != self._plan.digest():
             raise MessageError("The follow-up was made for another plan.")
         with threads(self._options.num_threads), self._clock("LocEnc"):
@@ -225,53 +254,58 @@ class Party:
             published = [follow_up.schedule.groups[g] for g in groups]
             composites = self._composites(published, [follow_up.bins[g] for g in groups])
             key = derive(self._secret, follow_up.digest(), purpose="second sketches")
-            sketches = self._encode(records, groups, composites, follow_up.sketch, key)
-        return Answer(follow_up.digest(), self._index, self._noise.private, sketches)
+            sketches = self._encode(records, groups, composites, follow_up.sketch, key, noise)
+        return Answer(follow_up.digest(), self._index, noise.private, sketches)
 
-    def release(self, table: Table | Records, releases: Releases, seal: Callable[[Message], bytes]) -> bytes:
-        """The message as it leaves: the same bytes whenever the same table is released for the same plan.
+    def release(self, table: Table | Records) -> bytes:
+        """The sealed message: the same bytes whenever the same table is released for the same plan, on record on this machine.
 
         Args:
             table: the party's records, encoded against its part of the schema; on one machine, or as :class:`Records`.
-            releases: what was released already, on disk.
-            seal: turns a message into what is sent.
 
         Raises:
             TableError: the table's attributes are not those of this party.
+            PlanError: this party was made without its private key.
             PrivacyError: the plan was released for from another table, or no record can be kept of it.
         """
-        records = self._checked(table)
-        return releases.once(
-            self._release("message", records), lambda: seal(self._run(records)), lambda shared: self._price("message", shared)
+        key, records = self._own_key(), self._checked(table)
+        digest = self._digest(records)
+        return Releases.of(key).once(
+            self._release("message", digest),
+            lambda: self._run(records, self._noise("message", digest)).seal(self._plan, key),
+            lambda shared: self._price("message", shared),
         )
 
-    def release_answer(
-        self, table: Table | Records, follow_up: FollowUp, releases: Releases, seal: Callable[[Answer], bytes]
-    ) -> bytes:
-        """The answer as it leaves: the same bytes whenever the same table answers the same follow-up.
+    def release_answer(self, table: Table | Records, follow_up: FollowUp) -> bytes:
+        """The sealed answer: the same bytes whenever the same table answers the same follow-up, on record on this machine.
 
         Args:
             table: the party's records, the same as in the first round.
             follow_up: the server's schedule, checked against the plan when it was read.
-            releases: what was released already, on disk.
-            seal: turns an answer into what is sent.
 
         Raises:
             TableError: the table's attributes are not those of this party.
             MessageError: the follow-up belongs to another plan.
+            PlanError: this party was made without its private key.
             PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
         """
-        records = self._checked(table)
-        return releases.once(
-            self._release("answer", records, follow_up.digest()),
-            lambda: seal(self._answer(records, follow_up)),
+        key, records = self._own_key(), self._checked(table)
+        digest, asked = self._digest(records), follow_up.digest()
+        return Releases.of(key).once(
+            self._release("answer", digest, asked),
+            lambda: self._answer(records, follow_up, self._noise("answer", digest, asked)).seal(follow_up, key),
             lambda shared: self._price("answer", shared),
         )
 
-    def _release(self, kind: str, records: Records, follow_up: bytes = b"") -> Release:
-        digest = self._plan.digest()
-        with threads(self._options.num_threads):
-            return Release(digest, self._index, kind, table_digest(records, self._secret, digest), follow_up)
+    def _own_key(self) -> PrivateKey:
+        if self._key is None:
+            raise PlanError(f"A release needs the private key of {self._name!r}: pass it to Party as key.")
+        return self._key
+
+    def _release(self, kind: str, table: bytes, follow_up: bytes = b"") -> Release:
+        plan = self._plan.digest()
+        under = hashlib.blake2b(table, key=derive(self._secret, plan, purpose="release record"), digest_size=32).digest()
+        return Release(plan, self._index, kind, under, follow_up)
 
     def _price(self, kind: str, shared: bool) -> str:
         return price_in_words(self._plan, self._index, kind, shared)
@@ -321,11 +355,17 @@ class Party:
         composites: Sequence[Composite],
         sketch: CrossPartyRelease,
         key: bytes,
+        noise: Noise,
     ) -> tuple[npt.NDArray[np.uint8], ...]:
         make: Callable[[], SketchEncoder | SharedKeyEncoder]
         match sketch:
             case ResponsePlan():
-                return respond(sketch, groups, *records.gathered(composites), key, self._noise.random_bytes)
+                digests, codes = records.gathered(composites)
+                # In the order of digests: the same responses, whatever the order of the rows.
+                order = np.argsort(digests, kind="stable")
+                digests, codes = digests[order], np.ascontiguousarray(codes[:, order])
+                exact = hashlib.blake2b(digests.tobytes() + codes.tobytes(), digest_size=32).digest()
+                return respond(sketch, groups, digests, codes, key, noise.stream(exact))
             case SharedKeyPlan():
                 make = functools.partial(SharedKeyEncoder, sketch, groups, key)
             case SketchPlan():
@@ -334,4 +374,5 @@ class Party:
                 make = functools.partial(SketchEncoder, sketch, groups, key)
             case _:
                 raise PlanError(f"This version cannot encode {sketch.encoder!r}; use the one that made the plan.")
-        return records.encoded(make, composites, self._options.progress).result(self._noise.random_bytes)
+        encoder = records.encoded(make, composites, self._options.progress)
+        return encoder.result(noise.stream(encoder.digest()))

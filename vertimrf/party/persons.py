@@ -93,8 +93,15 @@ def beyond(persons: Digests, most: int) -> tuple[int, int]:
     return int(np.maximum(counts - most, 0).sum()), int((counts > most).sum())
 
 
-def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table:
-    """The table with at most so many records of every person, drawn at random; without those that are nobody's.
+def sample_rows(table: pa.Table, person: str, most: int, where: str, key: bytes | None = None) -> pa.Table:
+    """The table with at most so many records of every person, without those that are nobody's.
+
+    Args:
+        table: has the column of persons.
+        person: that column.
+        most: records that are kept of a person.
+        where: names the table in errors.
+        key: which records are kept is drawn under it [16 bytes or more]; default a fresh one.
 
     Raises:
         TableError: no such column, or ids of a type that cannot be any.
@@ -103,5 +110,5 @@ def sample_rows(table: pa.Table, person: str, most: int, where: str) -> pa.Table
         raise without_person(where, person, table.column_names)
     persons, present = digested(IdKeys.drawn().persons, table[person], f"{where}, person column {person!r}")
     rows = np.flatnonzero(present)
-    kept = kept_records(rows.astype(np.uint64), persons[rows], most, secrets.token_bytes(16))
+    kept = kept_records(rows.astype(np.uint64), persons[rows], most, secrets.token_bytes(16) if key is None else key)
     return table.take(pa.array(rows[kept]))

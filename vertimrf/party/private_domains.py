@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +79,8 @@ def find_domains(
             attribute, events = _find_values(domain, cells, part, delta / listed, records_per_person, source)
         else:
             attribute, events = _find_edges(domain, cells, part, records_per_person, source)
-        release = secrets.token_hex(8)
+        # Named by the noise, so that the same search again has the same name, and is counted once.
+        release = source.stream(b"name of a release")(8).hex()
         what = f"{'bounds and bins' if domain.numeric else 'frequent values'} of {domain.name!r}"
         entries = tuple(
             LedgerEntry(event, party(domain.name), what, _in_words(event), f"{release}-{i}") for i, event in enumerate(events)

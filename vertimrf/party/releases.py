@@ -1,12 +1,13 @@
-"""What a party has released, kept on disk beside its secret: no plan is ever answered twice with fresh noise.
+"""What a party has released, on record on this machine: no plan is ever answered twice with other noise.
 
 The hashes of a plan are the same in every release made for it. Whoever saw two releases with different phantoms would see which
 levels the phantoms do not explain, at a price far above that of two plans (``vertimrf.plan.price``). So the bytes of a release
 are recorded here, and synced, *before* anybody sees them: after a crash there is either no record, and nothing was sent, or a
 record, and the same bytes are given again.
 
-A record cannot outlive its disk. Whoever moves a secret to another machine moves the folder of its releases with it; where the
-folder is lost, the plan is used up and a new one is needed.
+Records are in the state folder of the user (``vertimrf.files.state``), by the party's public key and the plan: one, from
+whatever folder or copy of its files the party is run. Where that folder is lost, the same table still gives the same bytes,
+since noise is a function of the private key, the plan and the table. What is lost then is the refusal of another table.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import numpy as np
 from ..errors import MessageError, PrivacyError
 from ..files import container
 from ..files.atomic import sync
+from ..files.state import STATE, make_folder, state_folder
+from ..keys import PrivateKey
 from .records import Records
-from .secret import Secret, derive
 
 __all__ = ["Release", "Releases", "table_digest"]
 
@@ -40,7 +42,7 @@ class Release:
         plan: the plan's digest [32 bytes].
         party: index of the party in the plan.
         kind: "message" or "answer".
-        table: keyed digest of the records that it is made from, see :func:`table_digest`.
+        table: keyed digest of the records that it is made from and of the secret, see :func:`table_digest`.
         follow_up: digest of the follow-up that an answer is to; empty for a message.
     """
 
@@ -65,16 +67,16 @@ class Releases:
     """A folder of records, one per plan, party and kind.
 
     Args:
-        folder: where they are kept; made when the first is.
+        folder: where they are kept; made when the first is. A party's is :meth:`of` its key.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
 
     @classmethod
-    def beside(cls, secret_file: str | os.PathLike[str]) -> Releases:
-        """The records that belong to a secret file, whatever links lead to it."""
-        return cls(f"{Path(secret_file).resolve()}.releases")
+    def of(cls, key: PrivateKey) -> Releases:
+        """The records of a party, known by its key, on this machine."""
+        return cls(state_folder() / "releases" / key.offer.identity)
 
     def once(self, release: Release, make: Callable[[], bytes], price: Callable[[bool], str]) -> bytes:
         """The bytes of a release: those on record, or new ones that are on record before this returns.
@@ -91,13 +93,11 @@ class Releases:
                 released then.
         """
         path = self.folder / release.name
-        self._prepare()
+        self.prepare()
         if not os.path.lexists(path):
             self._record(path, release, make)
         released = self._recorded(path, release, price)
-        # Drafts of processes that were killed hold noise that nobody has seen, and nobody should.
-        for left in self.folder.glob(f".*.{path.name}"):
-            left.unlink(missing_ok=True)
+        self._tidy(path)
         return released
 
     def made(self, plan: bytes, party: int, kind: str) -> bool:
@@ -117,15 +117,23 @@ class Releases:
             PrivacyError: the record is missing or damaged.
         """
         path = self.folder / record_name(plan, party, kind)
-        return self._read(path, path.name, kind, lambda: _remedy(price, True))[1]
+        released = self._read(path, path.name, kind, lambda: _remedy(price, True))[1]
+        self._tidy(path)
+        return released
 
-    def _prepare(self) -> None:
-        """A folder to write to, before anything is made for it."""
+    def _tidy(self, path: Path) -> None:
+        """Remove drafts of processes that were killed: nobody has seen them, and nobody should."""
+        for left in self.folder.glob(f".*.{path.name}"):
+            left.unlink(missing_ok=True)
+
+    def prepare(self) -> None:
+        """Make the folder, before anything is made for it.
+
+        Raises:
+            PrivacyError: it cannot be made, or written to.
+        """
         try:
-            if not self.folder.is_dir():
-                with suppress(FileExistsError):
-                    self.folder.mkdir(mode=0o700)
-                sync(self.folder.parent)
+            make_folder(self.folder)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(0, "Permission denied")
         except OSError as error:
@@ -200,7 +208,7 @@ class Releases:
     def _unwritable(self, error: OSError) -> PrivacyError:
         return PrivacyError(
             f"No record of a release can be kept in {self.folder} ({error.strerror}), so nothing is released: make that folder "
-            "writable, on a file system with hard links, or move the secret to where it is."
+            f"writable, on a file system with hard links, or name another one by {STATE}."
         )
 
 
@@ -208,15 +216,18 @@ def _remedy(price: Callable[[bool], str], shared: bool) -> str:
     return f"{price(shared)} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
 
 
-def table_digest(records: Records, secret: Secret, plan_digest: bytes) -> bytes:
-    """Tells whether two tables hold the same records, in whatever order, to who has the secret [32 bytes].
+def table_digest(records: Records, key: PrivateKey, plan_digest: bytes) -> bytes:
+    """Tells whether two tables hold the same records, in whatever order, to who has the party's private key [32 bytes].
+
+    Records are added up modulo 2^128 under a key that the private key gives. To whom that key is unknown, other parties
+    included, who know the secret and may choose ids, two different tables have one digest with a probability of 2^-128.
 
     Args:
         records: ids (as digests) and codes.
-        secret: keys the digest, so that a record on a stolen disk confirms no guess of the table.
+        key: the party's.
         plan_digest: of the plan that the table was encoded for.
     """
-    total = records.keyed_sum(derive(secret, plan_digest, purpose="records of a release"))
-    digest = hashlib.blake2b(key=derive(secret, plan_digest, purpose="release record"), digest_size=32)
+    total = records.keyed_sum(key.derive(plan_digest, "records of a table"))
+    digest = hashlib.blake2b(key=key.derive(plan_digest, "table"), digest_size=32)
     digest.update(repr((len(records.attributes), records.count, total)).encode())
     return digest.digest()

@@ -48,7 +48,7 @@ SCORE_GRID = 16
 SCORE_SENSITIVITY = 2 * SCORE_GRID + 1
 # Below this noise a unit's would no longer add up as a Gaussian's does (see LocalPlan).
 LEAST_UNIT_SIGMA = 4.0
-# Noise beyond it is for no table, and the exact sampler takes for ever.
+# Noise beyond it is for no table, and that of many units of it would not fit into 64 bits.
 MOST_SIGMA = 1e13
 # Targets that can be planned for.
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
@@ -116,6 +116,8 @@ class LocalPlan:
                 raise PlanError(f"Whether a local model {what} is true or false, not {told!r}.")
         if not all(type(number) is int for number in whole) or self.units < 0 or self.largest_clique < 1:
             raise PlanError(f"A local model cannot have {self.units} units of measurement and cliques of {self.largest_clique}.")
+        if self.unit_sigma**2 * self.units > MOST_SIGMA**2:
+            raise PlanError(f"A local model's noise is at most {MOST_SIGMA:g} for all {self.units} units together.")
         if self.units and self.unit_sigma < LEAST_UNIT_SIGMA:
             raise PlanError(f"A unit of measurement needs noise of at least {LEAST_UNIT_SIGMA}, not {self.unit_sigma}.")
 

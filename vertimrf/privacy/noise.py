@@ -1,19 +1,31 @@
-"""Noise: from OpenDP's samplers and the operating system's entropy; a fixed source exists for tests alone."""
+"""Privacy noise: a function of a key and of the exact numbers that it is added to.
+
+The same key and the same numbers always give the same noise, so that a release which is made again, from a copy or a backup, is
+the same bytes. Numbers that differ anywhere give noise that is independent, so that the difference of two releases shows
+nothing: a draw's key is HMAC-SHA512, under the noise's key, of SHA-256 over all draws up to this one, each with its law, its
+parameter and SHA-256 of its numbers. (RFC 6979 makes the nonce of a signature of its message in this way.) To whom the key is
+unknown the noise is random as far as HMAC and ChaCha20 are pseudo-random functions and SHA-256 has no collisions.
+
+A party's key comes from its private key, the plan and its whole table (``party/party.py``). Who has none takes a fresh one from
+the operating system.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FixedNoise", "Noise", "SystemNoise"]
+from .sampler import Stream, discrete_gaussian, two_sided_geometric
+
+__all__ = ["FixedNoise", "KeyedNoise", "Noise", "SystemNoise"]
 
 Integers = npt.NDArray[np.int64]
-# How cells are shared out to threads: the sampler takes some 15 microseconds for each, and lets go of the GIL.
-CELLS_A_PART, PARTS_A_THREAD = 256, 4
 
 
 class Noise(Protocol):
@@ -29,80 +41,63 @@ class Noise(Protocol):
     def geometrics(self, values: Integers, scale: float) -> Integers:
         """Integer values of any shape, each plus two-sided geometric noise, P(x) proportional to exp(-|x| / scale)."""
 
-    def random_bytes(self, count: int) -> bytes:
-        """``count`` bytes that nobody can predict."""
+    def stream(self, exact: bytes) -> Callable[[int], bytes]:
+        """A function that gives so many further random bytes, for noise that is added to what ``exact`` is a digest of."""
 
 
-class SystemNoise:
-    """OpenDP's exact samplers, seeded by the operating system.
+class KeyedNoise:
+    """Noise under a key.
 
     Args:
-        threads: that share the cells of a marginal.
+        key: secret [32 bytes]; for one release, or one search for domains.
     """
 
     private = True
 
-    def __init__(self, threads: int = 1) -> None:
-        self._threads = threads
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._draws = hashlib.sha256(b"vertimrf noise 1")
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """See :class:`Noise`; OpenDP's ``make_gaussian`` on integers samples the discrete Gaussian."""
-        measurements, domains, metrics = _opendp()
-        space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l2_distance(T="i64")
-        measure = space >> measurements.then_gaussian(scale=float(sigma))
-        flat = np.asarray(values, np.int64).ravel()
-        parts = np.array_split(flat, max(min(PARTS_A_THREAD * self._threads, flat.size // CELLS_A_PART), 1))
-        with ThreadPoolExecutor(self._threads) as pool:
-            drawn = list(pool.map(lambda part: np.array(measure(part.tolist()), np.int64), parts))
-        return np.concatenate(drawn).reshape(np.shape(values))
-
-    def geometric(self, value: int, scale: float) -> int:
-        """An integer plus two-sided geometric noise: it protects the one count that a plan may be made from."""
-        return int(self.geometrics(np.array([value], np.int64), scale)[0])
+        """See :class:`Noise`."""
+        exact = np.ascontiguousarray(values, np.int64)
+        drawn = discrete_gaussian(self._draw("gaussian", sigma, exact), exact.size, sigma)
+        return exact + drawn.reshape(exact.shape)
 
     def geometrics(self, values: Integers, scale: float) -> Integers:
-        """See :class:`Noise`; OpenDP's ``make_laplace`` on integers samples the two-sided geometric distribution."""
-        measurements, domains, metrics = _opendp()
-        space = domains.vector_domain(domains.atom_domain(T="i64")), metrics.l1_distance(T="i64")
-        measure = space >> measurements.then_laplace(scale=float(scale))
-        flat = np.asarray(values, np.int64).ravel()
-        return np.array(measure(flat.tolist()), np.int64).reshape(np.shape(values))
-
-    def random_bytes(self, count: int) -> bytes:
         """See :class:`Noise`."""
-        return os.urandom(count)
+        exact = np.ascontiguousarray(values, np.int64)
+        drawn = two_sided_geometric(self._draw("geometric", scale, exact), exact.size, scale)
+        return exact + drawn.reshape(exact.shape)
+
+    def stream(self, exact: bytes) -> Callable[[int], bytes]:
+        """See :class:`Noise`."""
+        return self._draw("bytes", 0.0, np.frombuffer(exact, np.uint8)).take
+
+    def _draw(self, law: str, parameter: float, exact: npt.NDArray[np.integer]) -> Stream:
+        """The stream of the next draw."""
+        what = repr((law, float(parameter).hex(), exact.shape)).encode()
+        numbers = exact.astype(exact.dtype.newbyteorder("<"), copy=False)
+        # Two digests of fixed length a draw: no two sequences of draws read alike.
+        self._draws.update(hashlib.sha256(what).digest() + hashlib.sha256(numbers.data).digest())
+        return Stream(hmac.digest(self._key, self._draws.digest(), "sha512"))
 
 
-class FixedNoise:
-    """Repeatable noise, for tests: whatever is made with it is marked as not private.
+class SystemNoise(KeyedNoise):
+    """Noise under a fresh key from the operating system."""
+
+    def __init__(self) -> None:
+        super().__init__(os.urandom(32))
+
+
+class FixedNoise(KeyedNoise):
+    """Noise under a key that anybody knows, for tests: whatever is made with it is marked as not private.
 
     Args:
-        seed: of the generator.
+        seed: numbers the keys.
     """
 
     private = False
 
     def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """Rounded Gaussian noise."""
-        noise = np.rint(self._rng.normal(0.0, sigma, np.shape(values))).astype(np.int64)
-        return np.asarray(values, np.int64) + noise
-
-    def geometrics(self, values: Integers, scale: float) -> Integers:
-        """Rounded Laplace noise."""
-        noise = np.rint(self._rng.laplace(0.0, scale, np.shape(values))).astype(np.int64)
-        return np.asarray(values, np.int64) + noise
-
-    def random_bytes(self, count: int) -> bytes:
-        """See :class:`Noise`."""
-        return self._rng.bytes(count)
-
-
-def _opendp() -> tuple[Any, Any, Any]:
-    """OpenDP's measurements, domains and metrics; loaded on first use, and without its prelude, which loads scikit-learn."""
-    from opendp import domains, measurements, metrics, mod
-
-    mod.enable_features("contrib")
-    return measurements, domains, metrics
+        super().__init__(hashlib.sha256(b"vertimrf fixed noise %d" % seed).digest())

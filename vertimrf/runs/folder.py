@@ -33,7 +33,7 @@ LOG = logging.getLogger("vertimrf")
 T = TypeVar("T")
 
 SETTINGS, KEY, LOCK, STOPPED = "run.toml", "key", ".lock", "stopped"
-RECEIVED, REFUSED, RELEASES = "received", "refused", "releases"
+RECEIVED, REFUSED = "received", "refused"
 # What ``replacing`` and this module call files and folders that are not whole yet.
 DRAFT = re.compile(r"\.[0-9a-f]{8}\..+")
 
@@ -186,7 +186,7 @@ class RunFolder:
     def _tidy(self) -> None:
         """Remove what killed processes left. Nothing of it was ever used: it would have its own name."""
         # Not where accepted plans are put down: that is done without the lock, while others may hold it.
-        inside = [path for name in (RECEIVED, REFUSED, RELEASES) for path in (self.path / name).rglob("*")]
+        inside = [path for name in (RECEIVED, REFUSED) for path in (self.path / name).rglob("*")]
         for path in [*self.path.iterdir(), *inside]:
             if not DRAFT.fullmatch(path.name):
                 continue

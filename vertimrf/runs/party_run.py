@@ -2,7 +2,8 @@
 
 The folder's files are the state. A party releases nothing before its operator has accepted the plan's fingerprint, which
 everybody compares by a way that the server does not control; and answers no follow-up before that one's is accepted. What it
-releases is on record in the folder before it is given to anybody (:mod:`vertimrf.party.releases`), and is given again as it is.
+releases is on record on this machine before it is given to anybody (:mod:`vertimrf.party.releases`), and is given again as it
+is. On another machine, or where the record is lost, the folder's key and the same table give the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan, target_in_words
 from ..tables.ids import check_formats
 from .files import ANSWER, ENVELOPES, FOLLOW_UP, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_follow_up, read_plan
-from .folder import RECEIVED, RELEASES, RunFolder, create, settings_as
+from .folder import RECEIVED, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
@@ -372,16 +373,14 @@ class PartyRun:
         # Records read once serve both, and the record of the message tells whether they are still the same.
         from ..party.party import Party
 
-        who = Party(plan, self.name, secret, options=self._options)
+        who = Party(plan, self.name, secret, options=self._options, key=self._folder.key)
         records = self._records(who)
-        key = self._folder.key
         if not message:
             self._check_space(plan.message_size(self._index(plan)))
-        who.release(records, self._releases, lambda made: made.seal(plan, key))
+        who.release(records)
         if follow_up is not None:
-            asked = follow_up
-            self._check_space(asked.message_size(self._index(plan)))
-            who.release_answer(records, asked, self._releases, lambda made: made.seal(asked, key))
+            self._check_space(follow_up.message_size(self._index(plan)))
+            who.release_answer(records, follow_up)
 
     def _draw(self, plan: Plan) -> None:
         """The secret, then its envelopes, each once: others may have them."""
@@ -416,14 +415,15 @@ class PartyRun:
     def _check_space(self, size: float) -> None:
         from ..party.check import check_space
 
-        if short := check_space(self.folder, size):
+        self._releases.prepare()
+        if short := check_space(self._releases.folder, size):
             raise PlanError(short)
 
     @property
     def _releases(self) -> Releases:
         from ..party.releases import Releases
 
-        return Releases(self.folder / RELEASES)
+        return Releases.of(self._folder.key)
 
     def _made(self, plan: Plan, kind: str) -> bool:
         return self._releases.made(plan.digest(), self._index(plan), kind)

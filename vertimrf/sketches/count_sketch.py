@@ -186,6 +186,16 @@ class CountSketchEncoder:
         self._count(records)
         self._state += counters
 
+    def digest(self) -> bytes:
+        """Digest of the exact counters, which noise is drawn for [32 bytes]; keep it like the table itself.
+
+        Raises:
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        counters = self._state.astype("<i4", copy=False)
+        return hashlib.blake2b(counters.data, digest_size=32, key=self._identity).digest()
+
     def result(
         self, sizes: Sequence[Floats], entropy: Callable[[int], bytes] = os.urandom
     ) -> tuple[npt.NDArray[np.uint8], ...]:
@@ -193,7 +203,7 @@ class CountSketchEncoder:
 
         Args:
             sizes: per group, the records of each value as released figures tell [shape=(values,)]; see :func:`code_steps`.
-            entropy: gives that many unpredictable bytes. Only the operating system's make the result private.
+            entropy: gives that many unpredictable bytes: the operating system's, or a stream of secret noise for :meth:`digest`.
 
         Returns:
             One table per group [shape=(rows, repetitions * buckets), uint8]; codes lie below 2^bits.

@@ -151,11 +151,20 @@ class Encoder:
         np.maximum(self._state, levels, out=self._state)
         self._counts += np.frombuffer(state, "<i8", self._counts.size, counts)
 
+    def digest(self) -> bytes:
+        """Digest of the exact levels, which phantoms are drawn for [32 bytes]; keep it like the table itself.
+
+        Raises:
+            PrivacyError: the encoder's result has been taken.
+        """
+        self._check_unspent()
+        return hashlib.blake2b(self._state.data, digest_size=32, key=self._identity).digest()
+
     def result(self, entropy: Callable[[int], bytes] = os.urandom) -> tuple[npt.NDArray[np.uint8], ...]:
         """Join the phantoms and hand out the levels to publish; once, as a second set of phantoms would undo the first.
 
         Args:
-            entropy: gives that many unpredictable bytes. Only the operating system's make the result private.
+            entropy: gives that many unpredictable bytes: the operating system's, or a stream of secret noise for :meth:`digest`.
 
         Returns:
             One table per sketched attribute, in publishing order [shape=(values, keys), uint8]; levels lie within floor

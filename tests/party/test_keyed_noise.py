@@ -1,0 +1,244 @@
+"""A party's noise follows from its private key, the plan and its whole table.
+
+Equal inputs give equal bytes, from whatever copy; inputs that differ anywhere give noise that is independent everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vertimrf.errors import PlanError
+from vertimrf.files.state import STATE
+from vertimrf.keys import KeyRing, PrivateKey
+from vertimrf.message import Message
+from vertimrf.options import RunOptions
+from vertimrf.party import party as party_module
+from vertimrf.party.party import Party
+from vertimrf.party.records import InMemory
+from vertimrf.party.secret import Secret, derive
+from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.binning import equal_width
+from vertimrf.plan.follow_up import FollowUp
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import make_plan
+from vertimrf.plan.schedule import Schedule
+from vertimrf.plan.schema import Schema
+from vertimrf.privacy.noise import SystemNoise
+from vertimrf.tables.table import Table
+
+ROWS = 3000
+SECRET = Secret(bytes(range(32)))
+RING = KeyRing.new(("one", "two"))
+SCHEMA = Schema.of(
+    {
+        "one": [Attribute.integer("a", 6), Attribute.integer("b", 5), Attribute.integer("common", 4)],
+        "two": [Attribute.integer("c", 3), Attribute.integer("common", 4)],
+    }
+)
+CASES = {
+    "count sketches": {"encoder": "count-sketch", "message_bytes": 100_000},
+    "scheduled pairs": {"encoder": "scheduled-pairs", "keys": 1 << 10},
+    "two rounds": {"rounds": 2, "keys": 1 << 12},
+    "as published": {"encoder": "published", "claim_as_published": True, "keys": 1 << 10},
+    "responses": {"encoder": "grr"},
+}
+
+
+def plan_of(case, ring=RING):
+    # Sizes of two parties that share no column, for encoders that do not take those.
+    schema = SCHEMA if case == "count sketches" else Schema.of(
+        {"one": [Attribute.integer("a", 6), Attribute.integer("b", 5)], "two": [Attribute.integer("c", 3)]}
+    )
+    settings = {"epsilon": 2.0, "expected_records": ROWS, "nonce": "noise"} | CASES[case]
+    return make_plan(schema, public_keys=ring.public, **settings)
+
+
+def table_of(plan, seed=0, name="one"):
+    rng = np.random.default_rng(seed)
+    part = plan.schema.part(name)
+    codes = np.array([rng.integers(0, attribute.size, ROWS) for attribute in part], np.uint16)
+    return Table(part, rng.integers(1, 1 << 62, ROWS).astype(np.uint64), codes)
+
+
+def changed(table, attribute=-1, records=(1234,)):
+    """The same table but for one value, or that of several records."""
+    codes = table.codes.copy()
+    codes[attribute, records] = (codes[attribute, records] + 1) % table.attributes[attribute].size
+    return Table(table.attributes, table.digests, codes)
+
+
+def party(plan, key=None, secret=SECRET, **options):
+    return Party(plan, "one", secret, key=RING.parties["one"] if key is None else key, options=RunOptions(**options))
+
+
+def follow_up_of(plan):
+    pairs = [replace(p, keys=plan.second_keys // len(plan.sketch.pairs)) for p in plan.sketch.pairs]
+    bins = tuple(
+        tuple(equal_width(plan.schema.sizes[a], count) for a, count in zip(group.attributes, group.bins, strict=True))
+        for group in plan.groups
+    )
+    return FollowUp(plan, Schedule.of(plan.schema, plan.groups, pairs), bins)
+
+
+def noise_of(message, table):
+    """What was added to the counts of single attributes, of the message's record count and of its larger marginals."""
+    out = {(): np.array([message.count - table.records])}
+    for m in message.marginals:
+        if len(m.attributes) <= 2 and not m.contrasts and not m.bins:
+            places = [[a.name for a in table.attributes].index(SCHEMA.names[attribute]) for attribute in m.attributes]
+            sizes = [table.attributes[place].size for place in places]
+            exact = np.zeros(sizes, np.int64)
+            np.add.at(exact, tuple(table.codes[place] for place in places), 1)
+            out[m.attributes] = (m.counts - m.units * exact).ravel()
+    return out
+
+
+@pytest.fixture(scope="module", params=CASES)
+def plan(request):
+    return plan_of(request.param)
+
+
+@pytest.fixture(scope="module")
+def counting():
+    return plan_of("count sketches")
+
+
+def test_the_same_table_gives_the_same_sealed_bytes_on_any_machine(plan, tmp_path, monkeypatch):
+    """Another machine, another order of the rows, other numbers of threads: no record of the first is there."""
+    table = table_of(plan)
+    order = np.random.default_rng(1).permutation(ROWS)
+    shuffled = Table(table.attributes, table.digests[order], np.ascontiguousarray(table.codes[:, order]))
+    sent = set()
+    for i, (own, threads) in enumerate(((table, None), (table, 1), (shuffled, 2), (shuffled, 3))):
+        monkeypatch.setenv(STATE, str(tmp_path / str(i)))
+        sent.add(party(plan, num_threads=threads).release(own))
+    assert len(sent) == 1
+    assert Message.unseal(sent.pop(), plan, RING.server).private
+
+
+def test_an_answer_is_the_same_on_any_machine_and_another_one_to_another_follow_up(tmp_path, monkeypatch):
+    plan = plan_of("two rounds")
+    asked, table = follow_up_of(plan), table_of(plan)
+    sent = []
+    for i in range(2):
+        monkeypatch.setenv(STATE, str(tmp_path / str(i)))
+        sent.append(party(plan).release_answer(table, asked))
+    assert sent[0] == sent[1]
+    # Same hashes and levels, as they would be where somebody has the follow-up's digest count for nothing.
+    monkeypatch.setattr(party_module, "derive", lambda secret, digest, *, purpose: bytes(32))
+    other = FollowUp(plan, replace(asked.schedule, pairs=asked.schedule.pairs), asked.bins)
+    one = party(plan).answer(table, asked)
+    monkeypatch.setattr(FollowUp, "digest", lambda self: b"another" + bytes(25))
+    two = party(plan).answer(table, other)
+    assert any(not np.array_equal(mine, own) for mine, own in zip(one.sketches, two.sketches, strict=True))
+
+
+def test_one_value_that_differs_changes_the_noise_of_every_count_and_sketch(counting):
+    """Also of the attributes that are the same in both tables: nobody sees that they are."""
+    table = table_of(counting)
+    other = changed(table)
+    one, two = (party(counting).run(own) for own in (table, other))
+    mine, own = noise_of(one, table), noise_of(two, other)
+    assert {(), (0,), (1,)} <= mine.keys() & own.keys()
+    # Each equal number has a chance of about 1 in 4 sigma; of 20 or so, with sigma 3 and more, six are seldom equal.
+    equal = [(mine[a] == own[a]).sum() for a in mine.keys() & own.keys()]
+    assert sum(equal) <= 6 < sum(mine[a].size for a in mine.keys() & own.keys())
+    assert not np.array_equal(mine[(0,)], own[(0,)])
+    # Codes of both are of the same counters but one: with the same noise nearly all would be the same.
+    for left, right in zip(one.sketches, two.sketches, strict=True):
+        agree = (left == right).mean()
+        assert agree < 0.6
+
+
+def test_the_same_holds_for_an_id_that_differs(counting):
+    table = table_of(counting)
+    digests = table.digests.copy()
+    digests[77] ^= np.uint64(1)
+    other = Table(table.attributes, digests, table.codes)
+    mine, own = (noise_of(party(counting).run(t), t) for t in (table, other))
+    assert not np.array_equal(mine[(0,)], own[(0,)])
+    assert not np.array_equal(mine[(1,)], own[(1,)])
+
+
+def test_the_noise_of_sketches_is_bound_to_their_exact_numbers(plan, monkeypatch):
+    """As if a version of a library had counted otherwise: the same table, by its digest, has other numbers in its sketches."""
+    if plan.sketch.encoder == "grr":
+        pytest.skip("responses have no numbers before noise but the values themselves")
+    table = table_of(plan)
+    seen = []
+
+    class Watched(party_module.KeyedNoise):
+        def stream(self, exact):
+            take = super().stream(exact)
+            seen.append(take(16))
+            return take
+
+    monkeypatch.setattr(party_module, "KeyedNoise", Watched)
+    monkeypatch.setattr(InMemory, "keyed_sum", lambda self, key: 5)
+    party(plan).run(table)
+    first, seen = seen, []
+    encoded = InMemory.encoded
+
+    def otherwise(self, make, composites, progress=None, words=None):
+        other = changed(self.table, composites[0].places[0], range(0, ROWS, 2))
+        return encoded(InMemory(other), make, composites, progress, words)
+
+    monkeypatch.setattr(InMemory, "encoded", otherwise)
+
+    party(plan).run(table)
+    assert len(first) == len(seen) > 0
+    assert not set(first) & set(seen)
+
+
+def test_noise_is_of_the_private_key_and_not_of_what_other_parties_know(monkeypatch):
+    """Under one plan digest and one secret, another private key gives other noise."""
+    other = KeyRing.new(("one", "two"))
+    plans = [plan_of("count sketches", ring) for ring in (RING, other)]
+    monkeypatch.setattr(Plan, "digest", lambda self: bytes(32))
+    table = table_of(plans[0])
+    mine, own = (
+        noise_of(party(plan, ring.parties["one"]).run(table), table) for plan, ring in zip(plans, (RING, other), strict=True)
+    )
+    assert not np.array_equal(mine[(0,)], own[(0,)])
+
+
+def test_another_plan_has_other_noise(counting):
+    later = replace(counting, nonce="later")
+    table = table_of(counting)
+    mine, own = (noise_of(party(plan).run(table), table) for plan in (counting, later))
+    assert not np.array_equal(mine[(0,)], own[(0,)])
+
+
+def test_another_secret_gives_the_same_counts_and_other_sketches(counting):
+    """Counts with fresh noise would tell more; sketches have other hashes, and other noise for what they count."""
+    table, other = table_of(counting), Secret(derive(SECRET, bytes(32), purpose="another"))
+    one, two = (party(counting, secret=secret).run(table) for secret in (SECRET, other))
+    for mine, own in zip(one.marginals, two.marginals, strict=True):
+        np.testing.assert_array_equal(mine.counts, own.counts)
+    assert all((mine == own).mean() < 0.6 for mine, own in zip(one.sketches, two.sketches, strict=True))
+
+
+def test_without_a_private_key_noise_is_the_systems_and_nothing_is_released(counting):
+    table, alone = table_of(counting), Party(counting, "one", SECRET)
+    assert not np.array_equal(*(noise_of(alone.run(table), table)[(0,)] for _ in range(2)))
+    for release in (lambda: alone.release(table), lambda: alone.release_answer(table, None)):
+        with pytest.raises(PlanError, match="needs the private key of 'one'"):
+            release()
+
+
+def test_a_key_that_is_not_this_partys_is_refused(counting):
+    for key, sentence in (
+        (RING.parties["two"], "The key is that of 'two', not of 'one'"),
+        (PrivateKey.new("one"), "another key for 'one'"),
+        (RING.server, "The key is that of the server"),
+    ):
+        with pytest.raises(PlanError, match=sentence):
+            Party(counting, "one", SECRET, key=key)
+
+
+def test_system_noise_is_drawn_where_no_key_is(counting, monkeypatch):
+    monkeypatch.setattr(party_module, "KeyedNoise", None)
+    assert isinstance(Party(counting, "one", SECRET)._noise("message", b""), SystemNoise)

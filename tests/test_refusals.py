@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import encodings
 import encodings.aliases
+import itertools
 import pkgutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -256,6 +257,16 @@ def test_all_rows_of_one_id_change_one_record(rows: list[Any], own: list[Any], o
     assert {id: record for id, record in found.items() if id != digest} == theirs
     # And what there is of that one depends on its own rows alone.
     assert {id: record for id, record in found.items() if id == digest} == kept_of(as_arrow([(one, *rest) for _, *rest in own]))
+
+
+def test_which_row_of_an_id_stays_depends_on_no_order() -> None:
+    """Also where rows differ in nothing but whose they are, or one of them does not fit."""
+    rows = [("u", "0", "0", "q"), ("u", "0", "0", "p"), ("u", "1", "0", "p"), ("u", "0", "1", "p"), ("v", "1", "b", "p")]
+    found = [kept_of(as_arrow(list(order))) for order in itertools.permutations(rows)]
+    assert all(one == found[0] for one in found)
+    assert len(found[0]) == 2
+    # The smallest codes of those that fit: x = 0 and y = "1" is impossible.
+    assert sorted(record[1:] for record in found[0].values()) == [(0, 0), (1, 2)]
 
 
 BYTES = st.lists(st.sampled_from([b"u", b"v", b"1", b"0", b"\xff", b"\xc3", b"a b", b""]), min_size=1, max_size=5).map(b",".join)

@@ -119,7 +119,7 @@ def seal_sample(sample: Sample, plan: Plan, key: PrivateKey) -> dict[str, Any]:
     for i, formats in enumerate(COMBINATIONS):
         own = list(map(bytes, sample[formats]))
         listed = sorted(_entry(digest, i) for digest in own + nobody[len(own) :])
-        lists[str(i)] = np.frombuffer(b"".join(listed), np.uint8).reshape(SAMPLED, DIGEST)
+        lists[str(i)] = np.frombuffer(b"".join(listed), np.uint8).reshape(-1, DIGEST)
     packed = container.pack(KIND, header, lists)
     keys = plan.sealing_keys()
     return {

@@ -19,6 +19,7 @@ from benchmarks.attacks import (
     bucket,
     domains_again,
     double_release,
+    exchange,
     fingerprints,
     ids,
     many_places,
@@ -31,6 +32,7 @@ from benchmarks.verdict import Verdict, conclude, show
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "relay": relay.rows,
     "bucket": bucket.rows,
+    "exchange": exchange.rows,
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
     "refusals": refusals.rows,

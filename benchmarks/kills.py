@@ -30,6 +30,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -373,16 +374,23 @@ class Play:
                 if not ((flags or 0) & WRITING or any(letter in (mode or "") for letter in "wax+")):
                     return
                 fills = not os.path.exists(named(path))
-            given = arguments[:2] if event in ("os.rename", "os.link") else arguments[:1]
-            step(event, [named(path) for path in given], fills)
+            count = 2 if event in ("os.rename", "os.link") else 1
+            folders = arguments[count + (event == "os.mkdir") :][:count] if event.startswith("os.") else ()
+            step(event, [named(*given) for given in zip_longest(arguments[:count], folders, fillvalue=-1)], fills)
 
-        sync = os.fsync
+        sync, opens = os.fsync, os.open
 
         def fsync(handle: int) -> None:
             step("fsync", [named(handle)], True)
             sync(handle)
 
-        os.fsync = fsync
+        def opened(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+            # Of a file in an open folder the hook is not told which folder that is.
+            if dir_fd is not None and flags & WRITING:
+                step("open", [named(path, dir_fd)], not os.path.exists(named(path, dir_fd)))
+            return opens(path, flags, mode, dir_fd=dir_fd)
+
+        os.fsync, os.open = fsync, opened
         sys.addaudithook(hook)
 
     def strike(self, run: Path, event: str, paths: Sequence[str], steps: int) -> None:
@@ -395,8 +403,10 @@ class Play:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def named(path: Any) -> str:
-    """A file's name, whether it is given as one or as a number."""
+def named(path: Any, folder: int = -1) -> str:
+    """A file's name, whether it is given as one, as one in an open folder, or as a number."""
+    if folder >= 0:
+        return f"{named(folder)}/{os.fsdecode(path)}"
     if isinstance(path, int):
         try:
             return os.readlink(f"/proc/self/fd/{path}")

@@ -204,7 +204,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     assert list(json.loads(sealed)["envelopes"]) == ["right"]
     compared = ("align", folder / "right.csv", *own(folder, "right"), "--with", folder / "left.ids")
     assert run(*compared).output.splitlines() == [
-        "left: 0 of 4,000 sampled ids match as they are written.",
+        "left: 0 of your 4,000 sampled ids match as they are written.",
         "  4,000 would with another --id-format: none here, strip,lower at left.",
     ]
     refused(run("align", folder / "padded.csv", *own(folder, "left"), "--with", folder / "left.ids"), "nothing for 'left'")

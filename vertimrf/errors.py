@@ -7,6 +7,7 @@ __all__ = [
     "MessageError",
     "ModelError",
     "NoMassError",
+    "ObstacleError",
     "PlanError",
     "PrivacyError",
     "RunError",
@@ -61,6 +62,10 @@ class RunError(VertiMRFError):
 
 class ExchangeError(VertiMRFError):
     """A place for files between roles that cannot be reached, or holds somebody else's file."""
+
+
+class ObstacleError(ExchangeError):
+    """Something in such a place that has the name of a run's file and cannot be one: a link, a pipe, a folder."""
 
 
 class ModelError(VertiMRFError):

@@ -413,9 +413,9 @@ def check_name(name: str | None) -> None:
     """Refuse what no party can be called.
 
     Raises:
-        MessageError: empty, or too long.
+        MessageError: empty, too long, or no text.
     """
-    if name is not None and not (name.strip() and len(name) <= LONGEST_NAME):
+    if name is not None and (not (name.strip() and len(name) <= LONGEST_NAME) or any("\ud800" <= c <= "\udfff" for c in name)):
         raise MessageError(f"A party needs a name of 1 to {LONGEST_NAME} characters, not {name!r}; use the plan's for it.")
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import adversary
-from benchmarks.attacks import bucket, ids, refusals, relay
+from benchmarks.attacks import bucket, exchange, ids, refusals, relay
 from benchmarks.attacks.deployment import NAMES, deploy
 from benchmarks.verdict import at_least, at_most
 from vertimrf.files import sealed
@@ -99,6 +99,12 @@ def test_without_the_secret_the_plain_message_gives_none(filled):
         assert bucket.recovered(filled, filled.plain) <= chance(filled)
     finally:
         filled.secret = known
+
+
+def test_who_writes_into_an_exchange_gets_out_of_it_only_where_names_are_opened_as_they_come(monkeypatch):
+    monkeypatch.setattr(exchange, "PATIENCE", 2.0)
+    assert [name for name, won in exchange.play(exchange.PlainStore) if not won] == []
+    assert [name for name, won in exchange.play(None) if won] == []
 
 
 def test_the_program_prints_every_row_and_writes_them(tmp_path, monkeypatch, capsys):

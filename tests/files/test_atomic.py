@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from vertimrf.errors import MessageError
 from vertimrf.files import atomic
-from vertimrf.files.atomic import read_bytes, read_json, replacing, write_text
+from vertimrf.files.atomic import open_regular, read_bytes, read_json, replacing, write_text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
@@ -70,16 +72,29 @@ def test_no_file_is_read_beyond_its_size(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
-def test_a_pipe_is_read_up_to_the_size_and_no_further(tmp_path):
-    import threading
+@pytest.mark.parametrize("what", ["a named pipe", "a folder", "a device", "a link to a pipe"])
+def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path, what):
+    """In a process of its own: an open that waits for a writer would never return."""
+    path = Path("/dev/zero") if what == "a device" else tmp_path / "plan"
+    if what == "a folder":
+        path.mkdir()
+    elif what == "a named pipe":
+        os.mkfifo(path)
+    elif what == "a link to a pipe":
+        os.mkfifo(tmp_path / "pipe")
+        path.symlink_to("pipe")
+    code = "import sys; from vertimrf.files.atomic import read_bytes; from vertimrf.errors import MessageError\n"
+    code += "try: read_bytes(sys.argv[1], 'plan', MessageError, 100)\nexcept MessageError as error: print(error)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code, path], env=environment, capture_output=True, text=True, timeout=60)
+    kind = "a named pipe" if "link" in what else what
+    assert done.stdout == f"Cannot read the plan {path}: it is {kind}, not a file.\n"
 
-    for size, fits in ((100, True), (101, False)):
-        os.mkfifo(tmp_path / f"pipe{size}")
-        writer = threading.Thread(target=(tmp_path / f"pipe{size}").write_bytes, args=(bytes(size),))
-        writer.start()
-        if fits:
-            assert len(read_bytes(tmp_path / f"pipe{size}", "message", MessageError, 100)) == size
-        else:
-            with pytest.raises(MessageError, match="more than 100 bytes"):
-                read_bytes(tmp_path / f"pipe{size}", "message", MessageError, 100)
-        writer.join()
+
+def test_a_link_is_opened_where_links_may_be_and_nowhere_else(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to("file")
+    with open_regular(tmp_path / "link") as file:
+        assert file.read() == b"x"
+    with pytest.raises(OSError, match="symbolic links"):
+        open_regular(tmp_path / "link", links=False)

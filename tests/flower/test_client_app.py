@@ -17,7 +17,7 @@ pytest.importorskip("flwr")
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from folders import Folders
 
-from vertimrf.errors import ExchangeError, TableError
+from vertimrf.errors import TableError
 from vertimrf.flower.client_app import app, carried
 from vertimrf.flower.parcel import Parcel
 from vertimrf.runs.exchange import Exchange
@@ -132,11 +132,27 @@ def test_files_are_carried_to_and_from_the_party_own_process(folders: Folders, t
     assert exchange.get(None, "insurer", "plan", 100) is None
 
 
-def test_another_plan_in_the_exchange_is_not_replaced(tmp_path: Path) -> None:
+def test_another_plan_in_the_exchange_is_replaced_and_named_on_this_machine(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     exchange = Exchange(tmp_path)
-    carried(Parcel("hospital", files={"plan": b"the plan"}), "hospital", exchange, 0)
-    with pytest.raises(ExchangeError, match="has another plan"):
-        carried(Parcel("hospital", files={"plan": b"another plan"}), "hospital", exchange, 0)
+    for plan in (b"forged", b"the plan"):
+        carried(Parcel("hospital", files={"plan": plan}), "hospital", exchange, 0)
+    assert exchange.get(None, "hospital", "plan", 100) == b"the plan"
+    assert "had something else at server/hospital/plan" in caplog.text
+
+
+def test_what_is_in_the_way_of_one_file_holds_up_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    exchange = Exchange(tmp_path)
+    (tmp_path / "server" / "hospital" / "plan").mkdir(parents=True)
+    (tmp_path / "parties" / "hospital").mkdir(parents=True)
+    (tmp_path / "parties" / "hospital" / "offer").symlink_to(tmp_path / "server")
+    exchange.put("hospital", "hospital", "message", b"a message")
+    asked = Parcel("hospital", wants=ALL, files={"plan": b"the plan", "envelopes": b"sealed"})
+    assert carried(asked, "hospital", exchange, 0) == Parcel("hospital", "carried", files={"message": b"a message"})
+    assert exchange.get(None, "hospital", "envelopes", 100) == b"sealed"
+    assert "plan is a folder, not a file" in caplog.text
+    assert "offer is a link, not a file" in caplog.text
 
 
 def test_what_carries_files_can_load_neither_tables_nor_what_reads_them() -> None:

@@ -1,22 +1,98 @@
-"""The place between roles: whole files or none, put once, and nothing believed."""
+"""The place between roles: whole files or none, each of one role, nothing believed, and no way out of it."""
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import textwrap
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 import pytest
-from runs.conversation import Conversation
+from pyarrow.fs import LocalFileSystem
+from runs.conversation import Conversation, files_of
 
-from vertimrf.errors import ExchangeError
+from vertimrf.errors import ExchangeError, MessageError, ObstacleError, RunError
+from vertimrf.keys import PrivateKey
 from vertimrf.runs import exchange as exchanges
-from vertimrf.runs.exchange import Exchange, party_turn, server_turn
+from vertimrf.runs.exchange import DIGEST, Exchange, RemoteStore, check_apart, party_turn, server_turn
+from vertimrf.runs.files import file_name
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+
+WHERE = Path(__file__).parents[1]
 
 
-@pytest.fixture(params=["folder", "uri"])
-def place(request, tmp_path):
-    folder = tmp_path / "x"
-    folder.mkdir()
-    return Exchange(folder if request.param == "folder" else folder.as_uri())
+def opened(kind, folder):
+    """A place of a kind in a folder, as a process that starts finds it."""
+    if kind == "uri":
+        return Exchange(folder.as_uri())
+    place = Exchange(folder)
+    if kind == "remote":
+        place._store = RemoteStore(LocalFileSystem(), str(folder))
+    return place
+
+
+@pytest.fixture(params=["folder", "uri", "remote"])
+def again(request, tmp_path):
+    """Opens the place, as often as asked."""
+    (tmp_path / "x").mkdir()
+    return partial(opened, request.param, tmp_path / "x")
+
+
+@pytest.fixture
+def place(again):
+    return again()
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that has not begun, and beside it a place."""
+    (tmp_path / "x").mkdir()
+    return Conversation.make(tmp_path / "run")
+
+
+@pytest.fixture
+def x(tmp_path):
+    return tmp_path / "x"
+
+
+def play(run, x, until="message"):
+    """Turns as operators take them, each told of what is in its way; up to where the server has everybody's messages."""
+    told = []
+    for _ in range(4):
+        for name, party in run.parties.items():
+            told += turn(party_turn, party, x)
+            run.accept(name)
+        told += turn(server_turn, run.server, x)
+    return told
+
+
+def turn(take, role, x):
+    try:
+        take(role, Exchange(x))
+    except ObstacleError as error:
+        return [str(error)]
+    return []
+
+
+def statuses(run, name="message"):
+    return {step.what.split("'")[1]: step.status for step in run.server.state().steps if step.name == name}
+
+
+def in_time(code, *arguments, seconds=60):
+    """Run code in a process of its own, which must end."""
+    text = textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-c", text, *map(str, arguments)], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=seconds,
+    )  # fmt: skip
+    return done
 
 
 def test_what_is_put_is_got_by_whom_it_is_for(place):
@@ -28,32 +104,60 @@ def test_what_is_put_is_got_by_whom_it_is_for(place):
     assert place.get(None, "insurer", "plan", 100) is None
 
 
-def test_a_file_is_put_once(place):
-    place.put("a", "a", "message", b"first")
-    again = Exchange(place.place)
-    again.put("a", "a", "message", b"first")
+def test_a_file_that_is_there_stays_and_another_one_is_replaced_and_named(place, again, tmp_path):
+    path = tmp_path / "x" / "parties" / "a" / "message"
+    assert place.put("a", "a", "message", b"first") is None
+    inode = path.stat().st_ino
+    for _ in range(2):
+        assert again().put("a", "a", "message", b"first") is None
+    assert path.stat().st_ino == inode
     for other in (b"other", b"other and longer", b"o", b""):
-        with pytest.raises(ExchangeError, match="another message"):
-            Exchange(place.place).put("a", "a", "message", other)
+        again().put("a", "a", "message", other)
+        assert "had something else at parties/a/message" in again().put("a", "a", "message", b"first")
+        assert place.get("a", "a", "message", 100) == b"first"
+
+
+def test_a_file_that_is_replaced_or_removed_later_is_put_again_by_the_same_process(place, tmp_path):
+    """A command that waits looks at what it has put."""
+    path = tmp_path / "x" / "parties" / "a" / "message"
+    for _ in range(3):
+        place.put("a", "a", "message", b"first")
+    path.unlink()
+    assert place.put("a", "a", "message", b"first") is None
+    place.put("a", "a", "message", b"first")
+    path.with_name("forged").write_bytes(b"forged" * 10)
+    path.with_name("forged").rename(path)
+    assert place.get("a", "a", "message", 100) is None
+    place.put("a", "a", "message", b"first")
     assert place.get("a", "a", "message", 100) == b"first"
 
 
+def test_what_was_put_is_read_again_only_once(place, monkeypatch):
+    for _ in range(2):
+        place.put("a", "a", "message", b"first")
+    monkeypatch.setattr(type(place._store), "read", lambda *_: pytest.fail("read again"))
+    place.put("a", "a", "message", b"first")
+
+
 @pytest.mark.parametrize("cut", [0, 1, 20, 35, 40])
-def test_an_upload_that_was_cut_is_not_there_and_is_put_again(place, tmp_path, cut):
+def test_an_upload_that_was_cut_is_not_there_and_is_put_again(place, again, tmp_path, cut):
     place.put("a", "a", "message", b"all of it")
     path = tmp_path / "x" / "parties" / "a" / "message"
     path.write_bytes(path.read_bytes()[:cut])
-    later = Exchange(place.place)
+    later = again()
     assert later.get("a", "a", "message", 100) is None
-    later.put("a", "a", "message", b"all of it")
+    assert later.put("a", "a", "message", b"all of it") is None
     assert later.get("a", "a", "message", 100) == b"all of it"
 
 
-def test_no_more_is_read_than_a_file_may_have(place, monkeypatch):
+def test_no_more_is_read_than_a_file_may_have(place):
     place.put("a", "a", "message", bytes(10_000))
     got = place.get("a", "a", "message", 100)
     assert len(got) == 101
     assert len(place.get("a", "a", "message", 10_000)) == 10_000
+    # Nor into memory: of what somebody puts there, a disk's worth, one byte more than a file may have tells enough.
+    assert len(place._store.read("parties/a/message", 100)) == 101
+    assert len(place._store.read("parties/a/message", 1 << 40)) == 10_000 + DIGEST
 
 
 def test_a_place_that_is_not_there_is_said(tmp_path):
@@ -112,28 +216,329 @@ def test_a_run_goes_over_a_place_and_over_lines_that_are_cut(place, tmp_path, mo
     assert not run.server.state().refused
 
 
-def test_what_somebody_else_puts_there_is_refused_and_holds_up_no_others(tmp_path):
-    (tmp_path / "x").mkdir()
-    place = Exchange(tmp_path / "x")
-    run = Conversation.make(tmp_path / "run")
-    place.put("hospital", "hospital", "message", b"made up")
-    place.put("nobody", "nobody", "message", b"made up")
-    for name, party in run.parties.items():
-        party_turn(party, place)
-        server_turn(run.server, place)
-        run.accept(name)
-    server_turn(run.server, place)
-    party_turn(run.parties["insurer"], place)
-    run.accept("insurer")
-    party_turn(run.parties["hospital"], place)
-    run.accept("hospital")
-    with pytest.raises(ExchangeError, match="somebody put it there"):
-        party_turn(run.parties["hospital"], place)
-    server_turn(run.server, place)
-    assert any("no sealed file" in sentence for sentence in run.server.state().refused)
-    party_turn(run.parties["insurer"], place)
-    server_turn(run.server, place)
-    assert [step.status for step in run.server.state().steps if step.name == "message"] == ["waits", "done"]
+@pytest.mark.parametrize("name", ["", ".", "..", "../key", "a/b", "/etc/passwd", ".0123abcd.plan"])
+def test_no_name_leads_elsewhere(place, tmp_path, name):
+    before = files_of(tmp_path)
+    with pytest.raises(ExchangeError, match="No run has a file"):
+        place.put("a", "a", name, b"one")
+    with pytest.raises(ExchangeError, match="No run has a file"):
+        place.get("a", "a", name, 100)
+    place.put("..", "..", "offer", b"one")
+    assert set(files_of(tmp_path)) - set(before) == {"x/parties/%2E%2E/offer"}
+
+
+def test_twins_of_a_name_are_other_files():
+    """On file systems that do not tell case, that cut blanks off, or that write a letter in another way."""
+    long = "h" * 150
+    twins = ["hospital", "Hospital", "HOSPITAL", " hospital", "hospital ", "hospital.", "ä", "a\u0308", "%c3%a4", "%C3%A4"]
+    twins += [long, long + "h", long.upper(), "\u202ehospital", "\u00c4" * 50, "\u00c4" * 51]
+    names = [file_name(name) for name in twins]
+    assert len({name.lower() for name in names}) == len(twins)
+    assert all(len(name) < 200 and name.isascii() and set(name) <= set(file_name("").join(names)) for name in names)
+    assert not set("/.\\ ") & set("".join(names))
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    with pytest.raises(MessageError, match="needs a name"):
+        PartyRun.create(tmp_path / "run", name="\udcff", table=__file__, id="id")
+    assert not (tmp_path / "run").exists()
+
+
+# Who writes into the exchange: links.
+
+
+def test_a_link_to_the_servers_own_folder_does_not_make_it_write_over_its_plan(run, x):
+    (x / "server").mkdir()
+    (x / "server" / "hospital").symlink_to(run.server.folder)
+    told = play(run, x)
+    plan = run.server.folder / "plan"
+    assert ServerRun(run.server.folder).plan.fingerprint == run.server.plan.fingerprint
+    assert json.loads(plan.read_text())["schema"]
+    assert sorted(os.listdir(run.server.folder)) == [".lock", "key", "plan", "received", "refused", "run.toml", "schema.toml"]
+    assert "x/server/hospital is a link, not a folder" in told[-1]
+    assert any("is a link, not a folder" in sentence for sentence in run.server.state().refused)
+    # Everybody else goes on.
+    assert run.parties["insurer"].plan is not None
+    (x / "server" / "hospital").unlink()
+    assert not play(run, x)[4:]
+    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    assert not run.server.state().refused
+
+
+def test_a_link_elsewhere_overwrites_nobodys_plan_and_deletes_nobodys_draft(run, x, tmp_path):
+    stranger = tmp_path / "stranger"
+    stranger.mkdir()
+    (stranger / "plan").write_text("important")
+    (stranger / ".0123abcd.plan").write_text("half")
+    (x / "server").mkdir()
+    (x / "server" / "hospital").symlink_to(stranger)
+    play(run, x)
+    assert files_of(stranger) == {"plan": b"important", ".0123abcd.plan": b"half"}
+
+
+def test_a_link_into_a_run_folder_drops_no_files_there(run, x):
+    party = run.parties["hospital"]
+    (x / "parties").mkdir()
+    (x / "parties" / "hospital").symlink_to(party.folder)
+    before = set(os.listdir(party.folder))
+    told = play(run, x)
+    assert set(os.listdir(party.folder)) - before <= {"received", "refused", ".lock"}
+    assert any("x/parties/hospital is a link" in sentence for sentence in party.state().refused)
+    assert any("x/parties/hospital is a link" in sentence for sentence in run.server.state().refused)
+    assert told
+
+
+@pytest.mark.parametrize("depth", ["the file", "its folder", "the folder above"])
+def test_no_link_is_read_through(run, x, tmp_path, depth):
+    """Not even to what would be taken: whoever put the link there chooses what it leads to, and when."""
+    away = tmp_path / "away"
+    party_turn(run.parties["hospital"], Exchange(x))
+    names = {"the file": "parties/hospital/offer", "its folder": "parties/hospital", "the folder above": "parties"}
+    at = x / names[depth]
+    at.rename(away)
+    at.symlink_to(away)
+    with pytest.raises(ObstacleError, match="is a link"):
+        Exchange(x).get("hospital", "hospital", "offer", 1000)
+
+
+def test_a_link_in_the_place_of_a_file_is_replaced_and_what_it_leads_to_stays(x, tmp_path):
+    x.mkdir()
+    (tmp_path / "secret").write_text("important")
+    (x / "parties" / "a").mkdir(parents=True)
+    (x / "parties" / "a" / "offer").symlink_to(tmp_path / "secret")
+    assert "had something else" in Exchange(x).put("a", "a", "offer", b"one")
+    assert (tmp_path / "secret").read_text() == "important"
+    assert Exchange(x).get("a", "a", "offer", 100) == b"one"
+
+
+def test_the_place_itself_may_be_a_link_that_its_user_named(x, tmp_path):
+    x.mkdir()
+    (tmp_path / "link").symlink_to(x)
+    Exchange(tmp_path / "link").put("a", "a", "offer", b"one")
+    assert Exchange(x).get("a", "a", "offer", 100) == b"one"
+
+
+def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere(x, tmp_path, monkeypatch):
+    """The moment between all checks and the draft: what was opened stays what it was."""
+    x.mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    folder = x / "parties" / "a"
+    swapped = []
+    draw = secrets.token_hex
+
+    def swap(count):
+        if not swapped:
+            swapped.append(folder.rename(x / "moved"))
+            folder.symlink_to(elsewhere)
+        return draw(count)
+
+    Exchange(x).put("a", "a", "message", b"one")
+    monkeypatch.setattr(secrets, "token_hex", swap)
+    with suppress(ExchangeError):
+        Exchange(x).put("a", "a", "offer", b"one")
+    assert swapped
+    assert os.listdir(elsewhere) == []
+
+
+# Pipes, sockets, folders, and what hangs.
+
+FIFO = """
+import sys
+from pathlib import Path
+from vertimrf.errors import VertiMRFError
+from vertimrf.runs.exchange import Exchange, party_turn, server_turn
+from vertimrf.runs.party_run import PartyRun
+from vertimrf.runs.server_run import ServerRun
+
+kind, folder, x = sys.argv[1:]
+try:
+    if kind == "party":
+        party_turn(PartyRun(folder), Exchange(x))
+    else:
+        server_turn(ServerRun(folder), Exchange(x))
+except VertiMRFError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_a_pipe_makes_nobody_wait(run, x):
+    for name in ("parties/hospital/offer", "parties/insurer/offer", "server/hospital/plan"):
+        (x / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(x / name)
+    told = in_time(FIFO, "server", run.server.folder, x).stdout
+    assert told.count("is a named pipe, not a file: it is passed over until it is removed.") == 2
+    told = in_time(FIFO, "party", run.parties["hospital"].folder, x).stdout
+    assert "server/hospital/plan is a named pipe, not a file" in told
+    # Its own file takes the pipe's place.
+    assert (x / "parties/hospital/offer").is_file()
+    assert any("server/hospital/plan is a named pipe" in told for told in run.parties["hospital"].state().refused)
+    assert len(run.server.state().refused) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_a_pipe_makes_no_command_wait(tmp_path):
+    for name in ("plan.json", "table.csv", "model", "schema.toml", "table.parquet"):
+        os.mkfifo(tmp_path / name)
+    for command in (
+        ["inspect", "plan.json"], ["inspect", "table.csv"], ["inspect", "model"], ["inspect", "schema.toml"],
+        ["inspect", "table.parquet"], ["compare", "plan.json", "1234"], ["account", "plan.json"],
+        ["sample", "model", "--out", "o.csv"],
+        ["secret", "join", "plan.json", "--plan", "plan.json", "--key", "plan.json", "--secret", "s"],
+    ):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "vertimrf", *command], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 2, (command, done.stderr)
+        assert "pipe, not a file" in done.stderr, (command, done.stderr)
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("what", ["folder", "full folder", "socket"])
+def test_what_is_no_file_is_named_and_others_go_on(run, x, what, monkeypatch):
+    at = x / "parties" / "hospital" / "offer"
+    at.parent.mkdir(parents=True)
+    if what == "socket":
+        monkeypatch.chdir(at.parent)
+        socket.socket(socket.AF_UNIX).bind("offer")
+    else:
+        at.mkdir()
+    if what == "full folder":
+        (at / "more").write_text("")
+    server_turn_told = turn(server_turn, run.server, x)
+    assert f"{at} is a {what.split()[-1]}, not a file" in server_turn_told[0]
+    assert any(f"{at} is a" in sentence for sentence in run.server.state().refused)
+    party_turn(run.parties["insurer"], Exchange(x))
+    turn(server_turn, run.server, x)
+    assert statuses(run, "offer") == {"hospital": "waits", "insurer": "done"}
+    told = turn(party_turn, run.parties["hospital"], x)
+    if what == "socket":
+        assert not told
+    else:
+        assert f"{at} is a folder" in told[0]
+        assert any(f"{at} is a folder" in sentence for sentence in run.parties["hospital"].state().refused)
+        (at / "more").unlink(missing_ok=True)
+        at.rmdir()
+    assert not play(run, x)
+    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    assert not run.parties["hospital"].state().refused
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
+def test_a_folder_that_somebody_else_made_unwritable_is_named(x):
+    (x / "parties" / "a").mkdir(parents=True, mode=0o555)
+    with pytest.raises(ObstacleError, match=r"parties/a/offer cannot be used \(Permission denied\)"):
+        Exchange(x).put("a", "a", "offer", b"one")
+
+
+def test_in_an_object_store_a_folder_in_the_place_of_a_file_is_named(again, place, x):
+    (x / "parties" / "a" / "offer").mkdir(parents=True)
+    with pytest.raises(ObstacleError, match="passed over until it is removed"):
+        place.get("a", "a", "offer", 100)
+    with pytest.raises(ExchangeError):
+        place.put("a", "a", "offer", b"one")
+
+
+def test_drafts_that_are_no_files_are_left(x):
+    (x / "parties" / "a" / ".0123abcd.message").mkdir(parents=True)
+    Exchange(x).put("a", "a", "message", b"whole")
+    assert Exchange(x).get("a", "a", "message", 100) == b"whole"
+
+
+# Who writes first under a name.
+
+
+def test_who_writes_first_under_a_name_does_not_block_it(run, x):
+    """The party's own write replaces what is not its own; until then the run waits, and says what came instead."""
+    forger = Exchange(x)
+    forged = PrivateKey.new("insurer").offer.to_text().encode()
+    forger.put("hospital", "hospital", "offer", forged)
+    forger.put("hospital", "hospital", "message", b"made up")
+    forger.put("hospital", "hospital", "envelopes", b"made up")
+    forger.put(None, "hospital", "plan", b"made up")
+    forger.put("nobody", "nobody", "message", b"made up")
+    assert not turn(server_turn, run.server, x)
+    assert any("is that of 'insurer', not of 'hospital'" in sentence for sentence in run.server.state().refused)
+    assert not play(run, x)
+    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+    assert not run.server.state().refused
+    assert not run.parties["hospital"].state().refused
+
+
+def test_a_forged_offer_that_was_taken_is_named_and_no_plan_with_it_is_accepted(run, x):
+    Exchange(x).put("hospital", "hospital", "offer", PrivateKey.new("hospital").offer.to_text().encode())
+    server_turn(run.server, Exchange(x))
+    server_turn(run.server, Exchange(x))
+    # The genuine one comes.
+    hospital, insurer = run.parties["hospital"], run.parties["insurer"]
+    party_turn(hospital, Exchange(x))
+    server_turn(run.server, Exchange(x))
+    (refused,) = run.server.state().refused
+    assert "The offer of 'hospital' came again and is another one" in refused.replace("'offer'", "offer")
+    assert f"delete {run.server.folder / 'received/hospital/offer'}" in refused
+    # And it says so still once there is a plan; whose offer was swapped does not even get to see that plan.
+    party_turn(insurer, Exchange(x))
+    server_turn(run.server, Exchange(x))
+    assert run.server.plan is not None
+    assert "came again" in run.server.state().refused[0]
+    party_turn(hospital, Exchange(x))
+    party_turn(insurer, Exchange(x))
+    assert hospital.plan is None
+    assert "another key for 'hospital'" in hospital.state().refused[0]
+    # The operators remove what came of it.
+    (run.server.folder / "received/hospital/offer").unlink()
+    (run.server.folder / "plan").unlink()
+    server_turn(run.server, Exchange(x))
+    party_turn(insurer, Exchange(x))
+    assert f"delete {insurer.folder / 'received/plan'}" in insurer.state().refused[0]
+    (insurer.folder / "received/plan").unlink()
+    assert not play(run, x)
+    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+
+
+def test_a_forged_plan_that_came_first_has_another_fingerprint_and_is_named(run, x, tmp_path):
+    """The forger knows all offers, and is the server in its own plan; what people read out is the right one's fingerprint."""
+    for name in run.parties:
+        party_turn(run.parties[name], Exchange(x))
+    (tmp_path / "forger").mkdir()
+    forger = Conversation.make(tmp_path / "forger").server
+    server_turn(forger, Exchange(x))
+    party = run.parties["hospital"]
+    party_turn(party, Exchange(x))
+    assert party.plan.fingerprint == forger.plan.fingerprint
+    server_turn(run.server, Exchange(x))
+    party_turn(party, Exchange(x))
+    assert "The plan came again and is another one" in party.state().refused[0]
+    with pytest.raises(MessageError, match="nothing of this fingerprint"):
+        party.accept(run.server.plan.fingerprint)
+    assert list(party.outgoing()) == ["offer"]
+    (party.folder / "received" / "plan").unlink()
+    assert not play(run, x)
+    assert statuses(run) == {"hospital": "done", "insurer": "done"}
+
+
+# Where places may lie.
+
+
+def test_a_place_within_a_run_folder_and_a_run_folder_within_a_place_are_refused(run, x, tmp_path):
+    party = run.parties["hospital"]
+    inside = party.folder / "x"
+    inside.mkdir()
+    (tmp_path / "link").symlink_to(party.folder)
+    for place in (inside, party.folder, run.folder, tmp_path / "link" / "x", tmp_path):
+        with pytest.raises(RunError, match="lies within"):
+            party_turn(party, Exchange(place))
+        with pytest.raises(RunError, match="lies within"):
+            party_turn(party, Exchange(place.as_uri()))
+    with pytest.raises(RunError, match="lies within"):
+        server_turn(run.server, Exchange(run.server.folder))
+    assert not (inside / "parties").exists()
+    check_apart(party.folder, x)
+    for folder, place in ((x / "new", x), (tmp_path / "new", tmp_path / "new" / "x")):
+        with pytest.raises(RunError, match="lies within"):
+            PartyRun.create(folder, name="hospital", table=run.folder / "hospital.csv", id="id", exchange=str(place))
+        assert not folder.exists()
 
 
 def test_turns_get_what_is_wanted_alone(tmp_path, monkeypatch):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -130,3 +132,121 @@ def test_a_follow_up_made_again_is_the_same_and_never_written_over_another(place
     (place / "follow-up.json").write_text("{}")
     assert "all must answer one" in refused(*command, "follow-up.json")
     assert (place / "follow-up.json").read_text() == "{}"
+
+
+def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(place):
+    (place / "x" / "parties").mkdir()
+    (place / "x" / "parties" / "insurer").symlink_to(place)
+    server = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
+    assert "is a link, not a folder" in refused("run", "server", "server", *server, "--exchange", "x")
+    good("run", "party", "hospital", "--name", "hospital", "--table", "hospital.csv", "--id", "id", "--exchange", "x")
+    assert "is a link, not a folder" in refused("run", "server", "server")
+    state = status("server")
+    assert [step["status"] for step in state["steps"] if step["name"] == "offer"] == ["done", "waits"]
+    assert "x/parties/insurer is a link, not a folder: it is passed over until it is removed." in state["refused"][0]
+    assert "is a link" in good("status", "server")
+    party = ("run", "party", "insurer", "--name", "insurer", "--table", "insurer.csv", "--id", "id", "--exchange", "x")
+    assert "is a link, not a folder" in refused(*party)
+    assert not (place / "offer").exists()
+    (place / "x" / "parties" / "insurer").unlink()
+    good("run", "party", "insurer")
+    assert "done   plan" in good("run", "server", "server")
+    assert not status("server")["refused"]
+
+
+def test_a_command_that_waits_goes_on_once_the_way_is_free(place):
+    """And does not end before: what it has is not where others find it."""
+    start()
+    for name in ("hospital", "insurer"):
+        good("run", "party", name)
+        good("accept", name, status("server")["plan"])
+    message = place / "x" / "parties" / "hospital" / "message"
+    message.mkdir()
+    command = [sys.executable, "-m", "vertimrf", "run", "party", "hospital", "--wait"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as waiting:
+        try:
+            while "is a folder, not a file" not in (line := waiting.stderr.readline()):
+                assert line, "it ended"
+            message.rmdir()
+            assert waiting.wait(300) == 0
+        finally:
+            waiting.kill()
+    assert message.is_file()
+
+
+@pytest.mark.parametrize("place_within", ["hospital/x", "hospital"])
+def test_a_place_within_the_run_folder_is_refused_before_anything_is_made(place, place_within):
+    os.makedirs("hospital/x")
+    party = ("--name", "hospital", "--table", "hospital.csv", "--id", "id")
+    assert "lies within" in refused("run", "party", "hospital", *party, "--exchange", place_within)
+    assert os.listdir("hospital") == ["x"]
+    start_folder = ("run", "party", "x/own", *party, "--exchange", "x")
+    assert "lies within" in refused(*start_folder)
+    assert os.listdir("x") == []
+
+
+FILES = [".lock", "key", "run.toml", "stopped", "received/plan", "accepted/plan"]
+FOLDERS = ["received", "refused", "accepted", "releases"]
+
+
+@pytest.mark.parametrize("name", FILES + FOLDERS)
+def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sentence(place, name):
+    start()
+    good("run", "party", "hospital")
+    table = (place / "hospital.csv").read_text()
+    (place / "hospital.csv").write_text("id,smoker,ward\n1,0,9\n")
+    good("accept", "hospital", status("server")["plan"])
+    run("run", "party", "hospital")
+    at = place / "hospital" / name
+    if name in FILES:
+        at.unlink()
+        at.mkdir()
+    else:
+        shutil.rmtree(at, ignore_errors=True)
+        at.write_text("x")
+    (place / "hospital.csv").write_text(table)
+    # What it takes to be told differs; that it is told does not. A file where refusals go is met when something is refused.
+    (place / "x" / "server" / "hospital" / "plan").write_bytes(b"")
+    assert run("status", "hospital").exit_code in (0, 2)
+    done = run("run", "party", "hospital")
+    if name != "refused":
+        assert done.exit_code == 2, done.output
+        assert (name if name == "run.toml" else str(at)) in done.output
+        assert done.output.replace("Warning:", "Error:").count("Error:") == done.output.count("\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["received/hospital/envelopes", "received/hospital", "received/insurer/message", "received", "plan", ".lock"]
+)
+def test_what_is_in_the_way_in_the_servers_folder_is_named(place, name):
+    start()
+    for party in ("hospital", "insurer", "server"):
+        good("run", *(["server"] if party == "server" else ["party"]), party)
+    for party in ("hospital", "insurer"):
+        good("accept", party, status("server")["plan"])
+        good("run", "party", party)
+    at = place / "server" / name
+    if at.is_dir():
+        shutil.rmtree(at)
+        at.write_text("x")
+    else:
+        at.unlink(missing_ok=True)
+        at.mkdir(parents=True)
+    done = run("run", "server", "server")
+    assert done.exit_code == 2, done.output
+    assert str(at) in done.output.splitlines()[-1]
+    assert done.output.splitlines()[-1].startswith("Error: ")
+    assert run("status", "server").exit_code in (0, 2)
+
+
+def test_a_name_that_was_changed_in_the_settings_is_one_sentence(place):
+    start()
+    good("run", "party", "hospital")
+    path = place / "hospital" / "run.toml"
+    path.write_text(path.read_text().replace('name = "hospital"', 'name = "insurer"'))
+    for command in (("run", "party", "hospital"), ("status", "hospital"), ("accept", "hospital", "1234")):
+        assert "has the name 'insurer', and the key beside it is that of 'hospital': mend the name" in refused(*command)
+    schema = place / "server" / "schema.toml"
+    schema.write_text(schema.read_text().replace('"insurer"', '"assurer"'))
+    for command in (("run", "server", "server"), ("status", "server")):
+        assert "has other parties than" in refused(*command)

@@ -20,6 +20,8 @@ from vertimrf.keys import PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
+from vertimrf.plan.planner import make_plan
+from vertimrf.runs import folder as folder_module
 from vertimrf.runs.files import file_name
 from vertimrf.runs.folder import locked
 from vertimrf.runs.party_run import PartyRun
@@ -422,3 +424,66 @@ def test_the_message_on_its_way_is_the_servers_alone(over):
     message = over.parties["insurer"].outgoing()["message"]
     with pytest.raises(MessageError, match="for the server"):
         Message.unseal(message, over.server.plan, over.parties["hospital"]._folder.key)
+
+
+def test_a_plan_with_the_published_encoder_is_refused(planned):
+    """It names this party with its key, and is a plan in every other way."""
+    keys = planned.server.plan.public_keys
+    plan = make_plan(
+        SCHEMA, epsilon=1.0, expected_records=RECORDS, keys=64, encoder="published", claim_as_published=True, public_keys=keys
+    )
+    party = planned.parties["hospital"]
+    (party.folder / "received" / "plan").unlink()
+    party.advance({"plan": json.dumps(plan.to_json()).encode()})
+    assert party.plan is None
+    assert "published encoder, which gives complete records away" in party.state().refused[0]
+    planned.play()
+
+
+@pytest.mark.parametrize("names", [[], ["hospital"], ["insurer", "stranger"]])
+def test_envelopes_for_others_than_the_plans_other_parties_are_refused(planned, names):
+    for name in planned.parties:
+        planned.accept(name)
+    good = json.loads(planned.parties["hospital"].advance({})["envelopes"])
+    (envelope,) = good["envelopes"].values()
+    planned.server.advance({"hospital": {"envelopes": json.dumps(good | {"envelopes": dict.fromkeys(names, envelope)}).encode()}})
+    assert "The envelopes are not for insurer" in planned.server.state().refused[0]
+    assert steps(planned.server)["envelopes"] == "waits"
+    planned.play()
+
+
+def test_the_result_is_on_the_disk_before_it_has_its_name(planned, monkeypatch):
+    """A power cut leaves a whole result or none: files and their names are synced, then it is renamed, then that is synced."""
+    done = []
+    sync, rename = os.fsync, os.rename
+
+    def named(handle):
+        return os.path.relpath(os.readlink(f"/proc/self/fd/{handle}"), planned.server.folder)
+
+    def synced(handle):
+        done.append(named(handle))
+        sync(handle)
+
+    def renamed(old, new, **more):
+        done.append(f"to {os.path.relpath(new, planned.server.folder)}")
+        rename(old, new, **more)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    planned.play()
+    at = done.index("to result")
+    draft = done[at - 1]
+    assert folder_module.DRAFT.fullmatch(draft)
+    assert {f"{draft}/{name}" for name in ("model", "report.json", "synthetic.parquet")} | {draft} <= set(done[:at])
+    assert done[at + 1] == "."
+
+
+def test_parties_called_as_the_run_calls_its_own_files_are_parties(tmp_path):
+    """Refusals of a party's files, and those that are of no party."""
+    schema = schema_of(others={"a": 2}, exchange={"b": 2}, other={"c": 2})
+    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    server.advance({"stranger": {"offer": b"x"}, **{name: {"offer": b"x", "wish": b"y"} for name in server.parties}})
+    server.note_exchange(["Something is in the way."])
+    assert len(server.state().refused) == 1 + 1 + 2 * len(server.parties)
+    server.note_exchange([])
+    assert "Something is in the way." not in server.state().refused

@@ -15,6 +15,8 @@ __all__ = ["main"]
 
 # What a file system says that will not be written to: nothing of the program's.
 UNWRITABLE = {errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOENT, errno.ENOSPC, errno.EPERM, errno.EROFS}
+# What it says of something else than a file, or a folder, where one belongs.
+UNWRITABLE |= {errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 
 
 class _Told(logging.Handler):

@@ -101,7 +101,7 @@ def write_release(path: str, data: bytes) -> None:
 
 def check_same(path: str, data: bytes, why: str) -> None:
     """Refuse to write over a file that is not this one already."""
-    if Path(path).exists() and Path(path).read_bytes() != data:
+    if Path(path).exists() and (not Path(path).is_file() or Path(path).read_bytes() != data):
         raise PlanError(f"{path} exists and is something else; name another file: {why}.")
 
 

@@ -86,7 +86,7 @@ def align(
     """Data holders among themselves: do they write the ids of the same people the same way?
 
     Write an id sample with --out, send it to the other parties, and compare with theirs. They learn which of their own people are
-    in it, exactly; the server learns nothing.
+    in it, exactly, but not how many others are; the server learns nothing.
     """
     from ..errors import MessageError
     from ..files.atomic import read_json
@@ -109,13 +109,12 @@ def align(
     for path in others:
         sender, theirs = open_sample(read_json(path, "id sample", MessageError), agreed, own, path)
         match = best_match(mine, theirs)
-        most = min(match.mine, match.theirs)
-        click.echo(f"{sender}: {match.plain:,} of {most:,} sampled ids match as they are written.")
+        click.echo(f"{sender}: {match.plain:,} of your {match.mine:,} sampled ids match as they are written.")
         if match.matching > match.plain:
             here, there = (",".join(formats) or "none" for formats in (match.my_format, match.their_format))
             click.echo(f"  {match.matching:,} would with another --id-format: {here} here, {there} at {sender}.")
-        if match.matching < most:
-            click.echo("  The others are of people whom one party alone holds, or whom only the smaller party's sample reaches.")
+        if match.matching < match.mine:
+            click.echo(f"  The others are of people whom {sender} does not hold, or whom its sample does not reach.")
 
 
 @main.command()

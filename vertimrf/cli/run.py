@@ -193,7 +193,8 @@ def _play(given: Any, role: str, turn: Callable[[Any, Any], None], place: str | 
     from ..runs.exchange import Exchange
 
     exchange = None if place is None else Exchange(place)
-    told, trouble, warm, pause = "", "", False, SOON
+    told, warm, pause = "", False, SOON
+    trouble: ExchangeError | None = None
     with given.hold():
         while True:
             before = given.state()
@@ -205,24 +206,25 @@ def _play(given: Any, role: str, turn: Callable[[Any, Any], None], place: str | 
                     given.advance({})
                 else:
                     turn(given, exchange)
-                trouble = ""
+                trouble = None
             except ExchangeError as error:
-                if not wait:
-                    raise
-                # A line that is cut comes back.
-                if str(error) != trouble:
+                # A line that is cut comes back, and what is in the way is removed.
+                if wait and str(error) != str(trouble):
                     LOG.warning("%s It is tried again.", error)
-                trouble = str(error)
+                trouble = error
             after = given.state()
-            if after != before:
+            # Steps alone: what others put in the way may be another thing each time.
+            if after.steps != before.steps:
                 pause = SOON
                 continue
+            if trouble is not None and not wait:
+                raise trouble
             if after.text() != told:
                 told = after.text()
                 click.echo(told)
             if exchange is None:
                 click.echo("No --exchange: something else has to carry this run's files.")
-            if after.done or not wait or exchange is None:
+            if exchange is None or not wait or (after.done and trouble is None):
                 return
             time.sleep(pause)
             pause = min(pause * SLOWER, SELDOM)

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..errors import VertiMRFError
 from .canonical import json_of
 
-__all__ = ["MOST_JSON", "MOST_KEY", "parse_json", "read_bytes", "read_json", "replacing", "sync", "write_bytes", "write_text"]
+__all__ = [
+    "MOST_JSON",
+    "MOST_KEY",
+    "kind_of",
+    "open_regular",
+    "parse_json",
+    "read_bytes",
+    "read_json",
+    "replacing",
+    "sync",
+    "write_bytes",
+    "write_text",
+]
 
 # Largest files that are read, bytes: keys, offers, secrets and envelopes; plans, schemas, follow-ups and reports, which
 # list values and bins. A file that somebody else sent must not fill the memory of who looks at it.
 MOST_KEY = 1 << 20
 MOST_JSON = 1 << 26
+KINDS = {
+    stat.S_IFBLK: "a device", stat.S_IFCHR: "a device", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe",
+    stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFSOCK: "a socket",
+}  # fmt: skip
 
 
 @contextmanager
@@ -77,19 +95,43 @@ def sync(path: str | os.PathLike[str]) -> None:
         os.close(handle)
 
 
-def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int) -> bytes:
-    """Read a file that ought to be, say, a "plan", of at most so many bytes.
+def kind_of(mode: int) -> str:
+    """What a file system calls a file of this mode, in words."""
+    return KINDS.get(stat.S_IFMT(mode), "something else")
+
+
+def open_regular(path: str | os.PathLike[str], *, dir_fd: int | None = None, links: bool = True) -> BinaryIO:
+    """Open a regular file for reading. Anything else, such as a named pipe, is neither read nor waited for.
+
+    Args:
+        path: the file.
+        dir_fd: the open folder that the path is relative to.
+        links: whether the file may be a link to one.
 
     Raises:
-        VertiMRFError: of the kind given: the file cannot be read, or is larger.
+        OSError: there is no such file, it cannot be read, or it is no regular file.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if links else os.O_NOFOLLOW), dir_fd=dir_fd)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, f"it is {kind_of(mode)}, not a file", str(path))
+    return os.fdopen(handle, "rb")
+
+
+def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int) -> bytes:
+    """Read a regular file that ought to be, say, a "plan", of at most so many bytes.
+
+    Raises:
+        VertiMRFError: of the kind given: the file cannot be read, is a pipe, folder or device, or is larger.
     """
     try:
-        with open(path, "rb") as file:
-            # Of a file no more than it has, for a read takes the memory that it asks for; a pipe has no size.
+        with open_regular(path) as file:
+            # No more than it has, for a read takes the memory that it asks for.
             size = os.fstat(file.fileno()).st_size
-            data = file.read((size or most) + 1) if size <= most else b""
-    except OSError as failure:
-        raise error(f"Cannot read the {what} {path}: {failure.strerror}.") from None
+            data = file.read(size + 1) if size <= most else b""
+    except (OSError, ValueError) as failure:
+        raise error(f"Cannot read the {what} {path}: {getattr(failure, 'strerror', failure)}.") from None
     if max(size, len(data)) > most:
         raise error(f"{path} has more than {most:,} bytes, more than any {what} that this library reads; ask who sent it.")
     return data

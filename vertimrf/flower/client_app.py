@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
-from ..errors import RunError, VertiMRFError
+from ..errors import ObstacleError, RunError, VertiMRFError
 from ..runs.exchange import Exchange
 from ..runs.state import DONE
 from .parcel import Parcel
@@ -65,19 +67,35 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
         place: what the party's own process exchanges files by.
         linger: seconds to wait for anything that the server lacks.
 
+    What is in the way of one file is logged, and holds up no other.
+
     Raises:
-        ExchangeError: the place cannot be used, or has other files than the server's.
+        ExchangeError: the place cannot be used.
     """
     if asked.party == name:
         for file, data in asked.files.items():
-            place.put(None, name, file, data)
+            with passing_over():
+                if other := place.put(None, name, file, data):
+                    log.warning("%s", other)
     end = time.monotonic() + linger
     while True:
-        found = {file: place.get(name, name, file, most) for file, most in asked.wants.items()}
-        files = {file: data for file, data in found.items() if data is not None and len(data) <= asked.wants[file]}
+        files: dict[str, bytes] = {}
+        for file, most in asked.wants.items():
+            with passing_over():
+                found = place.get(name, name, file, most)
+                files |= {} if found is None or len(found) > most else {file: found}
         if files or not asked.wants or time.monotonic() > end:
             return Parcel(name, CARRIED, files=files)
         time.sleep(LOOK)
+
+
+@contextmanager
+def passing_over() -> Iterator[None]:
+    """Log what is in the way of a file, on this machine."""
+    try:
+        yield
+    except ObstacleError as error:
+        log.error("%s", error)
 
 
 def advanced(asked: Parcel, name: str, folder: Path) -> Parcel:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import MessageError
 from ..files import container
-from ..files.atomic import MOST_JSON, read_json
+from ..files.atomic import MOST_JSON, open_regular, read_json
 from ..named_model import Model
 from ..plan.schema import Schema
 from ..privacy.standing import Standing
@@ -190,7 +190,7 @@ def _listed(paths: Sequence[str | Path]) -> list[Path]:
 
 def _begins(path: Path, magic: bytes) -> bool:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return file.read(len(magic)) == magic
     except OSError as failure:
         raise MessageError(f"Cannot read {path}: {failure.strerror}.") from None

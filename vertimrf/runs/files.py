@@ -7,7 +7,7 @@ secret; the server sends the plan and the follow-up, and passes the envelopes on
 from __future__ import annotations
 
 import hashlib
-from urllib.parse import quote
+import string
 
 from ..errors import MessageError, PlanError
 from ..files import sealed
@@ -40,12 +40,14 @@ FROM_PARTY = (OFFER, ENVELOPES, MESSAGE, ANSWER)
 FROM_SERVER = (PLAN, ENVELOPES, FOLLOW_UP)
 # Longer names of parties are cut and told apart by a digest: file systems take 255 bytes.
 LONGEST = 100
+# Characters of names that stand for themselves. Some file systems do not tell capital letters from small ones.
+PLAIN = frozenset(string.ascii_lowercase + string.digits + "_-")
 
 
 def file_name(party: str) -> str:
-    """A party's name as a file's: nothing in it leads out of a folder."""
-    name = quote(party, safe=" ").replace(".", "%2E")
-    return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:16]}"
+    """A party's name as a file's: nothing in it leads out of a folder, and no two are alike, even where case is not told."""
+    name = "".join(c if c in PLAIN else "".join(f"%{byte:02X}" for byte in c.encode()) for c in party)
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
 
 
 def most_bytes(name: str, plan: Plan | None = None, follow_up: FollowUp | None = None) -> int:

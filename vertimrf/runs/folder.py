@@ -6,13 +6,14 @@ says how far the run has come: that follows from which files are there.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import UnionType
@@ -21,7 +22,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import tomli_w
 
 from ..errors import MessageError, RunError, VertiMRFError
-from ..files.atomic import MOST_KEY, read_bytes, sync, write_bytes, write_text
+from ..files.atomic import MOST_KEY, open_regular, read_bytes, sync, write_bytes, write_text
 from ..keys import PrivateKey
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 SETTINGS, KEY, LOCK, STOPPED = "run.toml", "key", ".lock", "stopped"
 RECEIVED, REFUSED = "received", "refused"
+# Refusals that are of no party's file; no party's files are so called, for names of parties are kept without dots.
+IN_EXCHANGE, OTHERS = "in.exchange", "of.others"
 # What ``replacing`` and this module call files and folders that are not whole yet.
 DRAFT = re.compile(r"\.[0-9a-f]{8}\..+")
 
@@ -80,11 +83,19 @@ class RunFolder:
                 self._held -= 1
 
     def read(self, *place: str) -> bytes | None:
-        """A file's bytes; None if it is not there."""
+        """A file's bytes; None if it is not there.
+
+        Raises:
+            RunError: there is something else, such as a folder, or it cannot be read.
+        """
+        path = self.path.joinpath(*place)
         try:
-            return self.path.joinpath(*place).read_bytes()
+            with open_regular(path) as file:
+                return file.read()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise RunError(f"{path} cannot be read ({error.strerror}): it is no file of a run; move it away.") from None
 
     def has(self, *place: str) -> bool:
         """Whether a file or folder is there."""
@@ -93,8 +104,9 @@ class RunFolder:
     def write(self, data: bytes, *place: str, private: bool = False) -> None:
         """Write a file of this role's own, synced."""
         path = self.path.joinpath(*place)
-        self._make(path.parent)
-        write_bytes(path, data, private=private, synced=True)
+        with _unobstructed():
+            self._make(path.parent)
+            write_bytes(path, data, private=private, synced=True)
 
     def drop_drafts(self, *place: str) -> None:
         """Remove what killed processes left in a folder that is written to without the lock."""
@@ -121,16 +133,20 @@ class RunFolder:
         """
         path = self.path.joinpath(RECEIVED, *place)
         what = f"The {place[-1]}" + "".join(f" of {owner!r}" for owner in place[:-1])
-        if path.exists():
-            if path.stat().st_size != len(data) or path.read_bytes() != data:
-                raise MessageError(f"{what} came again and is another one: the first stays, and this one is not looked at.")
+        refusal = self.path.joinpath(REFUSED, *place)
+        came = self.read(RECEIVED, *place)
+        if came is not None:
+            if came != data:
+                raise MessageError(
+                    f"{what} came again and is another one: the first stays, and this one is not looked at. If the first was not "
+                    f"the sender's own, delete {path}."
+                )
+            refusal.unlink(missing_ok=True)
             return
         if len(data) > most:
             raise MessageError(f"{what} has {len(data):,} bytes, more than the {most:,} that one can have; it is not looked at.")
         check(data)
-        self._make(path.parent)
-        write_bytes(path, data, synced=True)
-        refusal = self.path.joinpath(REFUSED, *place)
+        self.write(data, RECEIVED, *place)
         refusal.unlink(missing_ok=True)
 
     def attempt(self, take: Callable[[], None], *place: str) -> None:
@@ -141,8 +157,15 @@ class RunFolder:
             told = str(error).encode()
             if self.read(REFUSED, *place) != told:
                 LOG.warning("%s", error)
-                self._make(self.path.joinpath(REFUSED, *place).parent)
-                write_bytes(self.path.joinpath(REFUSED, *place), told)
+                self._note(told, *place)
+
+    def note_exchange(self, sentences: Sequence[str]) -> None:
+        """Put down what is in the way where files are exchanged, for whoever asks for the state; nothing, once nothing is."""
+        told = "\n".join(sentences).encode()
+        if not told:
+            self.path.joinpath(REFUSED, IN_EXCHANGE).unlink(missing_ok=True)
+        elif self.read(REFUSED, IN_EXCHANGE) != told:
+            self._note(told, IN_EXCHANGE)
 
     def state(self, role: str, steps: tuple[Step, ...], plan: Plan | None, follow_up: FollowUp | None) -> RunState:
         """How far a role's run has come: its steps, with what was refused and what stopped."""
@@ -162,19 +185,26 @@ class RunFolder:
         try:
             yield
         except VertiMRFError as error:
-            write_text(self.path / STOPPED, str(error))
+            with _unobstructed():
+                write_text(self.path / STOPPED, str(error))
             raise
-        (self.path / STOPPED).unlink(missing_ok=True)
+        with _unobstructed():
+            (self.path / STOPPED).unlink(missing_ok=True)
 
     def refusals(self) -> tuple[str, ...]:
         """Sentences about what was not taken."""
         files = sorted(path for path in (self.path / REFUSED).rglob("*") if path.is_file() and not DRAFT.fullmatch(path.name))
-        return tuple(path.read_text() for path in files)
+        return tuple(sentence for path in files for sentence in path.read_text(errors="replace").splitlines())
 
     def stopped(self) -> str | None:
         """Why this role's own work failed when last tried."""
         data = self.read(STOPPED)
-        return None if data is None else data.decode()
+        return None if data is None else data.decode(errors="replace")
+
+    def _note(self, told: bytes, *place: str) -> None:
+        with _unobstructed():
+            self._make(self.path.joinpath(REFUSED, *place).parent)
+            write_bytes(self.path.joinpath(REFUSED, *place), told)
 
     def _make(self, folder: Path) -> None:
         """A folder within the run's, which is there from now on."""
@@ -294,13 +324,28 @@ def _frozen(value: Any) -> Any:
 
 
 @contextmanager
+def _unobstructed() -> Iterator[None]:
+    """Say in words what is where a file or folder of the run belongs, and is not one."""
+    try:
+        yield
+    except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+        where = error.filename2 or error.filename
+        raise RunError(f"{where} is in the way of a file of the run ({error.strerror}): move it away.") from None
+
+
+@contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder's lock, which the kernel lets go of when its holder ends, however it ends.
 
     Raises:
         RunError: another process holds it.
     """
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EISDIR, errno.ELOOP, errno.ENXIO):
+            raise
+        raise RunError(f"{folder / LOCK} is no lock ({error.strerror}): move it away.") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 from ..errors import MessageError, PlanError, RunError, TableError
 from ..files.atomic import parse_json
 from ..files.canonical import same_fingerprint
-from ..keys import check_name
+from ..keys import called, check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan, target_in_words
 from ..tables.ids import check_formats
+from .exchange import check_apart
 from .files import ANSWER, ENVELOPES, FOLLOW_UP, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_follow_up, read_plan
-from .folder import RECEIVED, RunFolder, create, settings_as
+from .folder import OTHERS, RECEIVED, SETTINGS, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ class PartyRun:
     def __init__(self, folder: str | os.PathLike[str], options: RunOptions | None = None) -> None:
         self._folder = RunFolder(folder, "party")
         self.settings = settings_as(PartySettings, self._folder.settings, self._folder.path)
+        if self._folder.key.party != self.settings.name:
+            raise RunError(
+                f"{self.folder / SETTINGS} has the name {self.settings.name!r}, and the key beside it is that of "
+                f"{called(self._folder.key.party)}: mend the name."
+            )
         self._options = options if options is not None else RunOptions()
         self._plan: tuple[bytes, Plan] | None = None
         self._follow_up: tuple[bytes, FollowUp] | None = None
@@ -119,6 +125,8 @@ class PartyRun:
         where = Path(table).absolute()
         if not where.exists():
             raise TableError(f"There is no table {where}; name the party's file.")
+        if exchange is not None and "://" not in exchange:
+            check_apart(Path(folder), Path(exchange))
         settings = PartySettings(
             name, str(where), id, tuple(id_format), ignore_extra, person, delimiter, encoding, exchange
         )
@@ -168,14 +176,15 @@ class PartyRun:
         return self._folder.alone()
 
     def wants(self) -> dict[str, int]:
-        """Names of files that would be taken now, each with the most bytes that it may have.
+        """Names of files that would be looked at now, each with the most bytes that it may have.
 
         What is offered before is left aside, and has to be offered again.
         """
         wanted = []
-        if not self._folder.has("received", PLAN):
-            wanted.append(PLAN)
         plan = self._accepted_plan()
+        if plan is None:
+            # Also one that came: somebody else's may have been there first.
+            wanted.append(PLAN)
         if plan is not None:
             if plan.party_names[0] != self.name and not self._folder.has("received", ENVELOPES):
                 wanted.append(ENVELOPES)
@@ -260,6 +269,11 @@ class PartyRun:
             f"accepted. To have it sent again, delete {self.folder / 'received' / (PLAN if follow_up is None else FOLLOW_UP)}."
         )
 
+    def note_exchange(self, sentences: Sequence[str]) -> None:
+        """Put down what is in the way where files are exchanged; :meth:`state` tells it, until this is called with nothing."""
+        with self._folder.alone():
+            self._folder.note_exchange(sentences)
+
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""
         plan, follow_up = self.plan, self.follow_up
@@ -330,7 +344,7 @@ class PartyRun:
         plan = self._accepted_plan()
         if name in (ENVELOPES, FOLLOW_UP) and plan is None:
             return
-        self._folder.attempt(lambda: self._take(name, data, plan), name if name in FROM_SERVER else "other")
+        self._folder.attempt(lambda: self._take(name, data, plan), name if name in FROM_SERVER else OTHERS)
 
     def _take(self, name: str, data: bytes, plan: Plan | None) -> None:
         check: Callable[[bytes], object]

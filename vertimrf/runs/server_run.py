@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MessageError, PlanError
+from ..errors import MessageError, PlanError, RunError
 from ..files.atomic import sync, write_text
 from ..keys import Offer, PublicKeys
 from ..message import Answer, Message
@@ -26,6 +26,7 @@ from ..plan.defaults import INNER, TAU
 from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
+from .exchange import check_apart
 from .files import (
     ANSWER,
     ENVELOPES,
@@ -40,7 +41,7 @@ from .files import (
     read_follow_up,
     read_offer,
 )
-from .folder import RunFolder, create, settings_as
+from .folder import OTHERS, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
@@ -151,6 +152,8 @@ class ServerRun:
             float(epsilon), expected_records, None if delta is None else float(delta), tau, rounds, message_bytes, encoder,
             tuple(tuple(marginal) for marginal in workload), records_per_person, population, rows, seed, out, exchange,
         )  # fmt: skip
+        if exchange is not None and "://" not in exchange:
+            check_apart(Path(folder), Path(exchange))
         if Path(out).name != out:
             raise PlanError(f"The synthetic table is written into the run's folder: give {Path(out).name!r}, not {out!r}.")
         check_output(out)
@@ -185,6 +188,8 @@ class ServerRun:
             return None
         if self._plan is None or self._plan[0] != data:
             self._plan = data, Plan.load(self.folder / PLAN)
+            if self._plan[1].party_names != self.parties:
+                raise RunError(f"{self.folder / PLAN} has other parties than {self.folder / SCHEMA}: mend the schema.")
         return self._plan[1]
 
     @property
@@ -240,7 +245,7 @@ class ServerRun:
         with self._folder.alone():
             for party, files in received.items():
                 if party not in self.parties:
-                    self._folder.attempt(partial(self._unknown, party), "others")
+                    self._folder.attempt(partial(self._unknown, party), OTHERS)
                     continue
                 for name in [*FROM_PARTY, *(name for name in files if name not in FROM_PARTY)]:
                     if name in files:
@@ -260,6 +265,11 @@ class ServerRun:
             files = {PLAN: plan, ENVELOPES: envelopes if party != self.parties[0] else None, FOLLOW_UP: follow_up}
             out[party] = {name: data for name, data in files.items() if data is not None}
         return out
+
+    def note_exchange(self, sentences: Sequence[str]) -> None:
+        """Put down what is in the way where files are exchanged; :meth:`state` tells it, until this is called with nothing."""
+        with self._folder.alone():
+            self._folder.note_exchange(sentences)
 
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""

@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from ..errors import MessageError, TableError
-from ..files.atomic import MOST_KEY, read_bytes, replacing, write_text
+from ..files.atomic import MOST_KEY, open_regular, read_bytes, replacing, write_text
 from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
 
@@ -310,7 +310,7 @@ def read_file(path: Path, csv: CsvFormat) -> pa.Table:
 def file_kind(path: Path) -> str:
     """ "parquet", "arrow" or "csv", by the first bytes."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(6)
     except FileNotFoundError:
         raise TableError(f"There is no file {path}.") from None

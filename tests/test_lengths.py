@@ -1,0 +1,232 @@
+"""The length of a file tells nothing of the table that the noise does not cover.
+
+Every file that a party gives away is made from a table, from one with a record more, and from one with another value, with the
+same noisy answers each time (as in `test_leaks.py`). What is released can then decide about lengths, such as the digits of the
+noisy count in a message's header, or which marginals there are: that is post-processing. Anything else would show as a length
+that differs. docs/formats.md says of each file what its length depends on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from builders import schema_of
+from test_leaks import CASES, SECRET, Tape, follow_up_of, plan_of, tables_of, without_record
+
+from vertimrf.errors import MessageError
+from vertimrf.keys import KeyRing
+from vertimrf.party import alignment
+from vertimrf.party.alignment import COMBINATIONS, SAMPLED, best_match, open_sample, sample_ids, seal_sample
+from vertimrf.party.party import Party
+from vertimrf.party.private_domains import close, find_domains
+from vertimrf.party.secret import seal_secret
+from vertimrf.plan.open_schema import OpenSchema
+from vertimrf.plan.planner import make_plan
+from vertimrf.privacy.noise import FixedNoise
+from vertimrf.tables.table import Table
+
+# Tables beside one of so many records.
+RECORDS = 2500
+OTHERS = ("a record more", "a record fewer", "another value", "no record at all")
+
+
+def changed(table, how):
+    """A table that differs."""
+    codes, digests = table.codes.copy(), table.digests
+    match how:
+        case "another value":
+            codes[0, 17] = (codes[0, 17] + 1) % table.attributes[0].size
+        case "a record more":
+            codes, digests = np.append(codes, codes[:, :1], 1), np.append(digests, np.uint64(1 << 63))
+        case "a record fewer":
+            return without_record(table, 17)
+        case "no record at all":
+            codes, digests = codes[:, :0], digests[:0]
+    return Table(table.attributes, digests, np.ascontiguousarray(codes))
+
+
+def given(plan, ring, name, table, played=(None, None)):
+    """The length of every file that a party gives away, and the tapes of its noise."""
+    tapes = [Tape(tape) for tape in played]
+    key = ring.parties[name]
+    files = {
+        "offer": key.offer.to_text(),
+        "envelopes": json.dumps(seal_secret(SECRET, plan.digest(), plan.sealing_keys(), key)),
+        "message": Party(plan, name, SECRET, tapes[0]).run(table).seal(plan, key),
+    }
+    if plan.second_keys:
+        asked = follow_up_of(plan)
+        files["answer"] = Party(plan, name, SECRET, tapes[1]).answer(table, asked).seal(asked, key)
+    return {what: len(data) for what, data in files.items()}, tapes
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_party_sends_is_as_long_for_other_tables(case):
+    plan = plan_of(case)
+    ring = KeyRing.new(plan.party_names)
+    plan = replace(plan, public_keys=ring.public)
+    for name, table in zip(plan.party_names, tables_of(plan, RECORDS, 0), strict=True):
+        lengths, tapes = given(plan, ring, name, table)
+        for other in OTHERS:
+            assert given(plan, ring, name, changed(table, other), tapes)[0] == lengths, other
+
+
+def test_values_that_are_measured_as_one_follow_from_what_is_released():
+    """Shapes of larger marginals of long domains: by the noisy one-way marginals alone."""
+    plan = make_plan(schema_of(one=(200, 3), two=(4,)), epsilon=1.0, expected_records=RECORDS, nonce="long", keys=1 << 10)
+    ring = KeyRing.new(plan.party_names)
+    plan = replace(plan, public_keys=ring.public)
+    table = tables_of(plan, RECORDS, 0)[0]
+    lengths, tapes = given(plan, ring, "one", table)
+    for other in OTHERS:
+        assert given(plan, ring, "one", changed(table, other), tapes)[0] == lengths
+
+
+def test_responses_are_as_many_as_records_which_is_public_where_neighbours_are_replaced():
+    plan = make_plan(schema_of(one=(3, 2), two=(4,)), epsilon=2.0, expected_records=RECORDS, nonce="rows", encoder="grr")
+    assert "replace" in plan.standing.neighbours
+    ring = KeyRing.new(plan.party_names)
+    plan = replace(plan, public_keys=ring.public)
+    table = tables_of(plan, RECORDS, 0)[0]
+    lengths, tapes = given(plan, ring, "one", table)
+    assert given(plan, ring, "one", changed(table, "another value"), tapes)[0] == lengths
+
+
+# Samples of ids.
+
+
+@pytest.fixture(scope="module")
+def ring():
+    return KeyRing.new(("hospital", "insurer", "registry"))
+
+
+@pytest.fixture(scope="module")
+def plan(ring):
+    schema = schema_of(hospital=(2,), insurer=(2,), registry=(2,))
+    return make_plan(schema, epsilon=1.0, expected_records=5000, nonce="ids", keys=64, public_keys=ring.public)
+
+
+def sample(plan, ids):
+    return sample_ids([pa.chunked_array([pa.array(ids, pa.string())])], SECRET, plan, "The table")
+
+
+def written(count):
+    """Ids of which some become others, or the same as others, when blanks go or letters are made small."""
+    return [f"P{i}" if i % 3 else f" p{i - 1 if i % 2 else i} " for i in range(count)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 50, 5000, SAMPLED - 1, SAMPLED, SAMPLED + 1])
+def test_samples_of_ids_are_all_of_one_length(plan, ring, count):
+    one, other = (json.dumps(seal_sample(sample(plan, written(n)), plan, ring.parties["hospital"])) for n in (777, count))
+    assert len(one) == len(other)
+
+
+def lists_of(plan, ring, ids, reader="insurer"):
+    sealed = seal_sample(sample(plan, ids), plan, ring.parties["hospital"])
+    return open_sample(sealed, plan, ring.parties[reader], "sample")[1]
+
+
+def test_nobody_can_be_followed_from_list_to_list(plan, ring):
+    """Ids of digits are written alike in all ways. Padding is nowhere twice, so people must not be either."""
+    lists = [set(map(bytes, digests)) for digests in lists_of(plan, ring, [str(i) for i in range(500)]).values()]
+    assert all(len(entries) == SAMPLED for entries in lists)
+    assert not any(one & other for one, other in itertools.combinations(lists, 2))
+
+
+def test_padding_is_the_same_in_every_sample_and_for_every_reader(plan, ring):
+    """Whoever compares two samples, or what two parties got, sees no more than who joined or left."""
+    ids = written(500)
+    first = lists_of(plan, ring, ids)
+    for again in (lists_of(plan, ring, ids), lists_of(plan, ring, ids, "registry")):
+        assert all((first[formats] == again[formats]).all() for formats in COMBINATIONS)
+    joined = lists_of(plan, ring, [*ids, "new"])
+    assert all(len(set(map(bytes, first[f])) - set(map(bytes, joined[f]))) == 1 for f in COMBINATIONS)
+    # And under another plan, or of another party, another one.
+    other = replace(plan, nonce="other ids")
+    elsewhere = seal_sample(sample(plan, []), other, ring.parties["hospital"])
+    theirs = seal_sample(sample(plan, []), plan, ring.parties["registry"])
+    nobody = set(map(bytes, lists_of(plan, ring, [])[()]))
+    assert not nobody & set(map(bytes, open_sample(elsewhere, other, ring.parties["insurer"], "sample")[1][()]))
+    assert not nobody & set(map(bytes, open_sample(theirs, plan, ring.parties["insurer"], "sample")[1][()]))
+
+
+def test_a_reader_finds_its_own_people_and_counts_nobody_else(plan, ring):
+    theirs = lists_of(plan, ring, [f"p{i}" for i in range(3000)])
+    mine = sample(plan, [f" P{i}" for i in range(2900, 3100)])
+    match = best_match(mine, theirs)
+    assert (match.mine, match.plain, match.matching) == (200, 0, 100)
+    assert set(match.my_format) == {"strip", "lower"}
+    assert match.their_format == ()
+    assert not hasattr(match, "theirs")
+
+
+def test_a_sample_of_any_other_length_is_refused(plan, ring, monkeypatch):
+    monkeypatch.setattr(alignment, "SAMPLED", 100)
+    sealed = seal_sample(sample(plan, written(50)), plan, ring.parties["hospital"])
+    monkeypatch.setattr(alignment, "SAMPLED", SAMPLED)
+    with pytest.raises(MessageError, match="malformed"):
+        open_sample(sealed, plan, ring.parties["insurer"], "sample")
+
+
+# Parts of a schema, with domains that were found.
+
+
+@dataclass
+class Counted:
+    """Noise of histograms: an earlier run's noisy answers, where it has them; a value that is new then counts as nothing."""
+
+    played: list = field(default_factory=list)
+    answers: list = field(default_factory=list)
+    source: FixedNoise = field(default_factory=lambda: FixedNoise(3))
+
+    def geometrics(self, values, scale):
+        if self.played:
+            before = self.played[len(self.answers)]
+            answer = np.concatenate([before, np.zeros(max(len(values) - len(before), 0), np.int64)])[: len(values)]
+        else:
+            answer = self.source.geometrics(values, scale)
+        self.answers.append(answer)
+        return answer
+
+
+OPEN = """
+[[party]]
+name = "hospital"
+[[party.attribute]]
+name = "ward"
+values = "private"
+[[party.attribute]]
+name = "stay"
+bins = "private"
+integral = true
+"""
+
+
+def test_a_schema_part_with_found_domains_is_as_long_for_other_tables(tmp_path):
+    (tmp_path / "open.toml").write_text(OPEN)
+    schema = OpenSchema.load(tmp_path / "open.toml")
+    rng = np.random.default_rng(0)
+    wards = rng.choice(["east", "north", "south"], RECORDS).tolist()
+    stays = rng.integers(0, 900, RECORDS).tolist()
+
+    def part(wards, stays, played=()):
+        noise = Counted(list(played))
+        table = pa.table({"ward": wards, "stay": stays})
+        wanted = list(schema.wanted.values())
+        found = find_domains(wanted, lambda name: table.select([name]), 1.0, 1e-6, lambda _: "hospital", noise=noise)
+        return len(close(schema, found).to_toml()), noise.answers
+
+    length, answers = part(wards, stays)
+    tables = {
+        "a record more": ([*wards, "east"], [*stays, 17]),
+        # Of a value that nobody else has, and a number with more digits than any other.
+        "a record more, of a new value": ([*wards, "west"], [*stays, 12345]),
+        "another value": (["south" if wards[0] == "east" else "east", *wards[1:]], [stays[0] + 1, *stays[1:]]),
+    }
+    for what, (other_wards, other_stays) in tables.items():
+        assert part(other_wards, other_stays, answers)[0] == length, what

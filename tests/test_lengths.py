@@ -126,6 +126,13 @@ def test_samples_of_ids_are_all_of_one_length(plan, ring, count):
     assert len(one) == len(other)
 
 
+def test_records_without_an_id_are_left_out_of_samples(plan):
+    """A refusal would tell the other parties that there is one."""
+    ids = written(200)
+    without, among = sample(plan, ids), sample(plan, [None, *ids, ""])
+    assert all((without[formats] == among[formats]).all() for formats in COMBINATIONS)
+
+
 def lists_of(plan, ring, ids, reader="insurer"):
     sealed = seal_sample(sample(plan, ids), plan, ring.parties["hospital"])
     return open_sample(sealed, plan, ring.parties[reader], "sample")[1]

@@ -341,6 +341,13 @@ def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowh
     assert os.listdir(elsewhere) == []
 
 
+def test_a_folder_that_is_removed_as_soon_as_it_is_made_is_named(x, monkeypatch):
+    x.mkdir()
+    monkeypatch.setattr(os, "mkdir", lambda *_, **__: None)
+    with pytest.raises(ObstacleError, match=r"parties cannot be used \(No such file or directory\)"):
+        Exchange(x).put("a", "a", "offer", b"one")
+
+
 # Pipes, sockets, folders, and what hangs.
 
 FIFO = """

@@ -637,7 +637,7 @@ def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message:
 def test_absent_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"There is no file .*absent\.csv"):
         read_arrow(tmp_path / "absent.csv")
-    with pytest.raises(TableError, match="Is a directory"):
+    with pytest.raises(TableError, match="it is a folder, not a file"):
         read_arrow(tmp_path)
 
 

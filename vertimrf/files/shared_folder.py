@@ -115,11 +115,11 @@ class SharedFolder:
             for depth, part in enumerate(parts):
                 try:
                     inner = _open_folder(part, at, make)
-                except FileNotFoundError:
+                except OSError as error:
+                    if make or not isinstance(error, FileNotFoundError):
+                        raise self._named(error, at, parts[:depth], part, folder=True) from None
                     yield None
                     return
-                except OSError as error:
-                    raise self._named(error, at, parts[:depth], part, folder=True) from None
                 os.close(at)
                 at = inner
             yield at

@@ -22,6 +22,8 @@ ARG CPU=generic
 ENV PATH=/opt/vertimrf/bin:/usr/local/bin:/usr/bin:/bin
 ENV NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=/opt/kernels
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# Records of releases: in the folder that is mounted.
+ENV VERTIMRF_STATE=/work/state
 USER 10001:10001
 WORKDIR /work
 ENTRYPOINT ["vertimrf"]

@@ -39,7 +39,8 @@ def within_cap(make: Callable[[int], Plan], cap: float, least: int, most: int) -
     """The plan with the largest messages whose epsilon, if a party colludes with the server, is within a cap.
 
     That epsilon grows with the size, about with its fourth root; where the planner changes buckets or bits it may fall a little.
-    The plan is always within the cap, and leaves at most :data:`UNUSED` of it, or one repetition, unused.
+    The plan is always within the cap, and leaves at most :data:`UNUSED` of it, or one repetition of its
+    sketches, unused.
 
     Args:
         make: plans at a message size in bytes.
@@ -86,12 +87,12 @@ def _spent(plan: Plan) -> float:
 
 
 def _next_to(one: Plan, other: Plan) -> bool:
-    """Whether the plans' sketches differ by one repetition at most."""
-    a, b = one.sketch, other.sketch
-    return (
+    """Whether no count sketches of the plans differ by more than one repetition."""
+    pairs = zip((one.sketch, *one.agreement), (other.sketch, *other.agreement), strict=True)
+    return all(
         isinstance(a, CountSketchPlan)
         and isinstance(b, CountSketchPlan)
         and (a.buckets, a.bits) == (b.buckets, b.bits)
         and b.repetitions - a.repetitions <= 1
-        and one.agreement == other.agreement == ()
+        for a, b in pairs
     )

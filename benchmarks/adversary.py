@@ -15,12 +15,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.attacks import bucket, double_release, fingerprints, mutations, relay
+from benchmarks.attacks import bucket, collusion, double_release, fingerprints, mutations, relay
 from benchmarks.verdict import Verdict, conclude, show
 
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "relay": relay.rows,
     "bucket": bucket.rows,
+    "collusion": collusion.rows,
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
     "mutants": mutations.rows,

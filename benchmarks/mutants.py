@@ -539,7 +539,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops the sketches of agreement",
         "plan/plan.py",
-        "out.append(LedgerEntry(sketch.event, holders, released, noise))",
+        'out.append(LedgerEntry(sketch.event, ", ".join(names), released, noise, parts=parts))',
         "pass",
         ("server/test_shared_columns.py", "test_leaks.py"),
     ),

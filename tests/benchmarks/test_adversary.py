@@ -8,10 +8,11 @@ import sys
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from benchmarks import adversary
-from benchmarks.attacks import bucket, relay
+from benchmarks import adversary, datasets
+from benchmarks.attacks import bucket, collusion, relay
 from benchmarks.attacks.deployment import NAMES, deploy
 from benchmarks.verdict import at_least, at_most
 from vertimrf.files import sealed
@@ -92,6 +93,16 @@ def test_without_the_secret_the_plain_message_gives_none(filled):
         assert bucket.recovered(filled, filled.plain) <= chance(filled)
     finally:
         filled.secret = known
+
+
+def test_a_party_that_colludes_reads_large_messages_and_not_small_ones():
+    data = datasets.adult_like().part(np.arange(10_000))
+    large, small = (collusion.Collusion.of(data, size, tried=100) for size in (15_000_000, 20_000))
+    assert large.plan.ledger().colluding_epsilon > 5 * small.plan.ledger().colluding_epsilon
+    # 0.3 to 0.4 of the rows, with a standard error of 0.05 at most, and 0.03 by the counts alone.
+    assert large.rows() > 0.1
+    assert small.rows() < 0.03 + 5 * 0.02
+    assert large.rows(known=False) < 0.03 + 5 * 0.02
 
 
 def test_the_program_prints_every_row_and_writes_them(tmp_path, monkeypatch, capsys):

@@ -210,8 +210,8 @@ class Ledger:
         The two know all messages, the party's table and the parties' secret. Given these, the other parties' releases are
         independent mechanisms on their own tables: their own entries as they stand, and their parts of the sketches at known
         hashes. The total is about one record, or one person, added or removed at all *other* parties; what the colluding party
-        holds of a person it knows anyway. The synthetic table follows from the messages, so this also bounds what a party learns
-        from it.
+        holds of a person it knows anyway. It is a bound for several that collude as well: then fewer parties' releases are at
+        stake. The synthetic table follows from the messages, so this also bounds what a party learns from it.
 
         Infinite where sketches rest on the secret alone: a geometric sketch with the record never shows a level below the
         record's known one, which it may show without. None with fewer than two parties.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 from builders import schema_of
 from click.testing import CliRunner
@@ -15,6 +18,7 @@ from vertimrf.plan.collusion import UNUSED, within_cap
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import LEAST_MESSAGE_BYTES, make_plan
 from vertimrf.plan.schema import Schema
+from vertimrf.runs.server_run import ServerRun, make
 
 TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
 SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
@@ -127,3 +131,39 @@ def test_the_command_refuses_in_a_sentence_and_writes_nothing(tmp_path, argument
     assert refused.exit_code == 2
     assert text in refused.output
     assert not (tmp_path / "plan.json").exists()
+
+
+def test_a_servers_run_keeps_the_cap_in_its_settings(tmp_path):
+    made = ServerRun.create(tmp_path / "run", schema=TWO, epsilon=1.0, expected_records=20_000, collusion_epsilon=15)
+    again = ServerRun(tmp_path / "run")
+    assert again.settings == made.settings
+    assert again.settings.collusion_epsilon == 15.0
+    assert make(TWO, again.settings, None).message_bytes == make_plan(TWO, **KNOWN, collusion_epsilon=15).message_bytes
+    with pytest.raises(PlanError, match="not both"):
+        ServerRun.create(
+            tmp_path / "other", schema=TWO, epsilon=1.0, expected_records=20_000, collusion_epsilon=15, message_bytes=10**6
+        )
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": np.arange(2000)} | {f"{party}{i}": rng.integers(0, 4, 2000) for party in ("l", "r") for i in (0, 1)})
+    tables = {"all.csv": frame, "left.csv": frame[["id", "l0", "l1"]], "right.csv": frame[["id", "r0", "r1"]]}
+    for name, table in tables.items():
+        table.to_csv(tmp_path / name, index=False)
+    schema_of(left={"l0": 4, "l1": 4}, right={"r0": 4, "r1": 4}).save(tmp_path / "schema.toml")
+
+    def run(*arguments):
+        known = ("--id", "id", "--epsilon", "4", "--expected-records", "2000", "--collusion-epsilon", "30", "--out", "out.csv")
+        with contextlib.chdir(tmp_path):
+            return CliRunner().invoke(main, ["synthesize", *arguments, *known])
+
+    done = run("left.csv", "right.csv", "--schema", "schema.toml", "--json", "report.json")
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert 25 < report["colluding_epsilon"] <= 30
+    assert f"If a party colludes with the server: epsilon {report['colluding_epsilon']:.4g}" in done.output
+    refused = run("all.csv")
+    assert refused.exit_code == 2
+    assert "One holder has no sketches" in refused.output

@@ -148,7 +148,8 @@ def test_a_servers_run_keeps_the_cap_in_its_settings(tmp_path):
 
 def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"id": np.arange(2000)} | {f"{party}{i}": rng.integers(0, 4, 2000) for party in ("l", "r") for i in (0, 1)})
+    columns = {name: rng.integers(0, 4, 2000) for name in ("l0", "l1", "r0", "r1")}
+    frame = pd.DataFrame({"id": np.arange(2000)} | columns)
     tables = {"all.csv": frame, "left.csv": frame[["id", "l0", "l1"]], "right.csv": frame[["id", "r0", "r1"]]}
     for name, table in tables.items():
         table.to_csv(tmp_path / name, index=False)

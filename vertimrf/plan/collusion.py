@@ -83,7 +83,8 @@ def within_cap(make: Callable[[int], Plan], cap: float, least: int, most: int) -
 
 
 def _spent(plan: Plan) -> float:
-    return plan.ledger().colluding_epsilon or 0.0
+    """Epsilon if a party colludes; above 0, so that it has a logarithm."""
+    return max(plan.ledger().colluding_epsilon or 0.0, 1e-12)
 
 
 def _next_to(one: Plan, other: Plan) -> bool:

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.attacks import (
     bucket,
+    collusion,
     domains_again,
     double_release,
     exchange,
@@ -33,6 +34,7 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "relay": relay.rows,
     "bucket": bucket.rows,
     "exchange": exchange.rows,
+    "collusion": collusion.rows,
     "fingerprints": fingerprints.rows,
     "double release": double_release.rows,
     "refusals": refusals.rows,

@@ -151,6 +151,7 @@ class Model:
         return {
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
+            **self.ledger.colluding_json(),
             "private": self.ledger.private,
             "standing": self.ledger.standing.to_json(),
             "ledger": self.ledger.to_json()["entries"],

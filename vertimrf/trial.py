@@ -220,6 +220,7 @@ class Planning(TypedDict, total=False):
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None
     records_per_person: int
     population: str
+    collusion_epsilon: float | None
 
 
 def synthesize(

@@ -68,6 +68,15 @@ def test_count_sketches_stay_below_the_ledger(audit):
     assert audit.audit_counts(300, others=40).found < outcome.exact
 
 
+def test_known_buckets_and_signs_cost_what_the_ledger_says_if_a_party_colludes(audit):
+    # 1.80, s.d. 0.11, of an exact 3.59: at least a third of it, so that it says something.
+    outcome = audit.audit_known(4000)
+    assert outcome.exact / 3 < outcome.found < outcome.exact
+    # Priced as if weights did not count it would be 0.70.
+    unweighted = audit.audit_known(4000, stated=8)
+    assert unweighted.found > unweighted.exact
+
+
 def test_too_little_noise_in_count_sketches_is_caught(audit):
     # An eighth of the variance that the ledger states: 1.51, s.d. 0.16, where 0.62 is stated.
     outcome = audit.audit_counts(3000, variance=12.0, stated=96.0)

@@ -80,6 +80,8 @@ def test_all_of_a_run_is_on_the_page(made: Any, plain: str) -> None:
         assert " ".join(entry.released.split()) in read.text
         assert entry.noise in read.text
     assert f"{ledger.epsilon:.4f}" in read.text
+    assert f"ε if a party colludes {ledger.colluding_epsilon:.4g}" in read.text
+    assert f"for what the other parties hold {ledger.colluding_epsilon:.4g}" in read.text
     assert made.run.told.plan in read.text
     assert vertimrf.__version__ in read.text
     assert "times out of 100" in read.text

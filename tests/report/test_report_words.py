@@ -95,6 +95,18 @@ def test_the_guarantee_is_told_for_what_it_is() -> None:
     assert len(rests_on(True, True)) > len(rests_on(False, True))
 
 
+def test_what_holds_if_a_party_colludes_is_told() -> None:
+    unknown, none, much, little = (" ".join(rests_on(True, True, epsilon)) for epsilon in (None, math.inf, 69.21, 1.0))
+    assert unknown == none
+    assert "discloses what the others' sketches hold" in none
+    assert "not covered by the proof" in none
+    assert "ε = 69.21" in much
+    assert "right nearly always" in much
+    assert "right up to 73.1 times out of 100" in little
+    assert "The same ε holds for what a party" in little
+    assert "ε =" not in " ".join(rests_on(False, True, 1.0))
+
+
 def test_small_probabilities_as_people_say_them() -> None:
     assert one_in(1 / 90e9) == "1 in 90,000,000,000"
     assert one_in(1e-5) == "1 in 100,000"

@@ -28,6 +28,9 @@ MESSAGE_MB = (
     f"Budget for a party's sketches, MB, local marginals on top; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
     f"{PAIRS_BYTES / 1e6:g}."
 )
+COLLUSION = (
+    "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb."
+)
 EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
 PERSON = "Column that says whose a record is, where people have several records."
 POPULATION = "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
@@ -78,6 +81,7 @@ def makes_plan(command: Any) -> Any:
     @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
     @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
     @click.option("--message-mb", type=float, help=MESSAGE_MB)
+    @click.option("--collusion-epsilon", type=float, help=COLLUSION)
     @click.option("--encoder", help=ENCODERS)
     @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
     @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
@@ -87,6 +91,7 @@ def makes_plan(command: Any) -> Any:
         tau: int,
         rounds: int,
         message_mb: float | None,
+        collusion_epsilon: float | None,
         encoder: str | None,
         workload: Sequence[str],
         population: str,
@@ -96,6 +101,7 @@ def makes_plan(command: Any) -> Any:
             "tau": tau,
             "rounds": rounds,
             "message_bytes": _message_bytes(message_mb),
+            "collusion_epsilon": collusion_epsilon,
             "encoder": encoder,
             "workload": [marginal.split(",") for marginal in workload] or None,
             "population": population,

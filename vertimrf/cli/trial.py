@@ -78,10 +78,12 @@ def synthesize(
         )
     if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
         pooled = {name: planning.pop(name) for name in ("tau", "workload")}
-        if planning != {"encoder": None, "message_bytes": None, "rounds": 1, "population": INNER}:
+        if planning != {
+            "encoder": None, "message_bytes": None, "rounds": 1, "population": INNER, "collusion_epsilon": None,
+        }:  # fmt: skip
             raise PlanError(
-                "One holder has no sketches and all the people: leave --encoder, --rounds, --message-mb and --population out, or "
-                "deal its columns with --split."
+                "One holder has no sketches and all the people: leave --encoder, --rounds, --message-mb, --collusion-epsilon and "
+                "--population out, or deal its columns with --split."
             )
         from ..synthesizer import Synthesizer
 

@@ -283,7 +283,13 @@ class Plan:
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every event of the run, in order; all of them are fixed before any data is touched."""
-        sketches = [] if self.sketch is None else self.sketch.entries(self.epsilon, self.delta, self.records_per_person)
+        if self.sketch is None:
+            return tuple(self._other_entries())
+        sketch, person, parts = self.sketch, self.records_per_person, []
+        for number, name in enumerate(self.party_names):
+            if (event := sketch.part(self.schedule.of_party(number), person)) is not None:
+                parts.append((name, event))
+        sketches = [replace(entry, parts=tuple(parts)) for entry in sketch.entries(self.epsilon, self.delta, person)]
         return (*self._other_entries(), *sketches)
 
     @property
@@ -300,10 +306,12 @@ class Plan:
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.varying(name)), local, person))
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
-            holders = ", ".join(self.party_names[party] for party in self.schema.holders[attribute])
+            names = [self.party_names[party] for party in self.schema.holders[attribute]]
+            # Each holder's table has one group.
+            parts = tuple((name, replace(sketch.event, groups=1).known_hashes) for name in names)
             noise = f"discrete Gaussian of variance {sketch.variance:.2f} in each, {sketch.bits} bits published"
             released = f"count sketches of whether they agree on {self.schema.names[attribute]}"
-            out.append(LedgerEntry(sketch.event, holders, released, noise))
+            out.append(LedgerEntry(sketch.event, ", ".join(names), released, noise, parts=parts))
         if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
@@ -333,7 +341,8 @@ class Plan:
 
     def ledger(self) -> Ledger:
         """The run's ledger: every event and the composed epsilon at this plan's delta."""
-        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self._before), self.records_per_person)
+        parties = self.party_names if len(self.party_names) > 1 else ()
+        return Ledger(self.entries(), self.delta, self.reasons, self.notes, len(self._before), self.records_per_person, parties)
 
     def accounted(self) -> tuple[list[Event], float, float]:
         """What the accountant answers for: the events, and the epsilon and delta that they may spend together.

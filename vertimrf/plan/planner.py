@@ -7,7 +7,7 @@ import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 from ..errors import PlanError
@@ -30,6 +30,7 @@ from ..sketches.parameters import (
     SketchPlan,
     presence_windows,
 )
+from .collusion import check_cap, within_cap
 from .defaults import INNER, MESSAGE_BYTES, OUTER, PAIRS_BYTES, TAU, default_delta, default_encoder
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
@@ -327,6 +328,7 @@ def make_plan(
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
     records_per_person: int = 1,
     population: str = INNER,
+    collusion_epsilon: float | None = None,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
@@ -357,6 +359,8 @@ def make_plan(
             about a person, and noise that many times larger.
         population: whom the result is of, where parties turn out to hold different people: "inner", those that all parties hold;
             or "outer", everybody that any party holds.
+        collusion_epsilon: cap on epsilon if a party colludes with the server (``plan.ledger().colluding_epsilon``): messages are
+            as large as it allows, and at most of the default size. Not together with ``keys`` or ``message_bytes``.
 
     Raises:
         PlanError: parameters out of range.
@@ -365,8 +369,17 @@ def make_plan(
     target = _target(epsilon, delta, expected_records)
     if encoder is None:
         encoder = default_encoder(rounds)
-    if message_bytes is None:
-        message_bytes = PAIRS_BYTES if encoder == SketchPlan.encoder else MESSAGE_BYTES
+    most_bytes = PAIRS_BYTES if encoder == SketchPlan.encoder else MESSAGE_BYTES
+    nonce = secrets.token_hex(16) if nonce is None else nonce
+    if collusion_epsilon is not None:
+        check_cap(collusion_epsilon, len(schema.parties), sized=(keys, message_bytes) != (None, None))
+        sized = partial(
+            make_plan, schema, epsilon=epsilon, expected_records=expected_records, nonce=nonce, delta=delta, tau=tau,
+            encoder=encoder, claim_as_published=claim_as_published, rounds=rounds, shares=shares, local_models=local_models,
+            prior=prior, public_keys=public_keys, workload=workload, records_per_person=records_per_person, population=population,
+        )  # fmt: skip
+        return within_cap(lambda size: sized(message_bytes=size), collusion_epsilon, LEAST_MESSAGE_BYTES, most_bytes)
+    message_bytes = most_bytes if message_bytes is None else message_bytes
     _check_options(encoder, claim_as_published, keys, message_bytes, rounds, tau)
     # An attribute of one value has nothing to tell: it takes no part of the budget, no keys, no marginal.
     parties = [schema.varying(name) for name, _ in schema.parties]
@@ -418,7 +431,6 @@ def make_plan(
     free = math.prod(schema.sizes) <= tau
     # Replacing a record counts twice in every sensitivity, four times in the cost; and a person as often as she has records.
     others = 0.25 if isinstance(choice, Responses) else 1.0 / records_per_person**2
-    nonce = secrets.token_hex(16) if nonce is None else nonce
     wanted = Workload.of(schema, workload)
 
     def plan_at(rho: float) -> Plan:

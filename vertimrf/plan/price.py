@@ -66,7 +66,9 @@ def ledger_of_releases(
         else:
             events = [event]
         out += [replace(entry, event=made) for made in events]
-    return replace(plan.ledger(), entries=tuple(out))
+    # What a party that colludes would add to this has no price here.
+    # It says nothing of parties that collude.
+    return replace(plan.ledger(), entries=tuple(out), parties=())
 
 
 def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Event]:

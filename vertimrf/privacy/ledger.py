@@ -12,7 +12,17 @@ from typing import Any
 from ..errors import PrivacyError
 from ..files.canonical import json_digest
 from .accountant import Spent, cumulative, group_epsilon
-from .events import Event, GeometricEvent, GRREvent, ThresholdEvent, event_from_json, event_to_json
+from .accountant import epsilon as composed_epsilon
+from .events import (
+    CountSketchEvent,
+    Event,
+    GeometricEvent,
+    GRREvent,
+    SketchEvent,
+    ThresholdEvent,
+    event_from_json,
+    event_to_json,
+)
 from .standing import REPLACE, Standing, neighbours_of
 
 __all__ = ["Ledger", "LedgerEntry", "distinct_releases", "spent_beforehand"]
@@ -29,6 +39,9 @@ class LedgerEntry:
         noise: how it is protected, in words.
         release: random text by which an entry is known in the ledgers of several plans: one release, paid for once. Empty where
             every run makes its own.
+        parts: of an entry of several parties, what each of them releases, priced against somebody who knows the parties' secret:
+            (party, event), independent of each other given that secret. Empty where there is no such price, or the entry is one
+            party's.
     """
 
     event: Event
@@ -36,6 +49,18 @@ class LedgerEntry:
     released: str
     noise: str
     release: str = ""
+    parts: tuple[tuple[str, Event], ...] = ()
+
+    @property
+    def rests_on_secret(self) -> bool:
+        """Whether nothing is known of what it costs against somebody who knows the parties' secret."""
+        return isinstance(self.event, SketchEvent | CountSketchEvent) and not self.parts
+
+    def against(self, colluder: str) -> tuple[LedgerEntry, ...]:
+        """What of it tells a party, which has its own table and the secret, something of records at the others."""
+        if self.parts:
+            return tuple(replace(self, event=event, party=party, parts=()) for party, event in self.parts if party != colluder)
+        return () if self.party == colluder else (self,)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -45,6 +70,7 @@ class LedgerEntry:
             "noise": self.noise,
             "event": event_to_json(self.event),
             **({"release": self.release} if self.release else {}),
+            **({"parts": [{"party": name, "event": event_to_json(event)} for name, event in self.parts]} if self.parts else {}),
         }
 
     @classmethod
@@ -56,7 +82,8 @@ class LedgerEntry:
         """
         try:
             words = (str(data["party"]), str(data["released"]), str(data["noise"]), str(data.get("release", "")))
-            return cls(event_from_json(data["event"]), *words)
+            parts = tuple((str(part["party"]), event_from_json(part["event"])) for part in data.get("parts", ()))
+            return cls(event_from_json(data["event"]), *words, parts)
         except (KeyError, TypeError, AttributeError) as error:
             raise PrivacyError(f"This is no ledger entry ({error}).") from None
 
@@ -74,6 +101,7 @@ class Ledger:
             Distributions of losses do not compose then; the epsilons and deltas of these add to whatever the others spend, as
             long as *that* was fixed beforehand (basic composition).
         records_per_person: how many records a person has at most; the events are priced for all of them.
+        parties: who takes part and knows the secret, each of which might collude with the server.
 
     Raises:
         PrivacyError: a prior entry without an epsilon of its own, or prior entries that have spent all of delta.
@@ -85,6 +113,7 @@ class Ledger:
     notes: tuple[str, ...] = field(default=())
     prior: int = 0
     records_per_person: int = 1
+    parties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.prior <= len(self.entries):
@@ -98,6 +127,8 @@ class Ledger:
     @classmethod
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
         """What several runs over the same people spend together, each planned without knowing the others' outcomes.
+
+        Parties of one name are one party; one that colludes is taken to know the secrets of all runs.
 
         Args:
             ledgers: one per run.
@@ -122,6 +153,7 @@ class Ledger:
             tuple(dict.fromkeys(note for ledger in ledgers for note in ledger.notes)),
             len(before),
             ledgers[0].records_per_person,
+            tuple(dict.fromkeys(party for ledger in ledgers for party in ledger.parties)),
         )
 
     @property
@@ -171,6 +203,35 @@ class Ledger:
         """Composed epsilon of the whole run."""
         return self.spent[-1].epsilon
 
+    @cached_property
+    def colluding_epsilon(self) -> float | None:
+        """Epsilon at the same delta if one of the parties colludes with the server, whichever party makes it largest.
+
+        The two know all messages, the party's table and the parties' secret. Given these, the other parties' releases are
+        independent mechanisms on their own tables: their own entries as they stand, and their parts of the sketches at known
+        hashes. The total is about one record, or one person, added or removed at all *other* parties; what the colluding party
+        holds of a person it knows anyway. It is a bound for several that collude as well: then fewer parties' releases are at
+        stake. The synthetic table follows from the messages, so this also bounds what a party learns from it.
+
+        Infinite where sketches rest on the secret alone: a geometric sketch with the record never shows a level below the
+        record's known one, which it may show without. None with fewer than two parties.
+        """
+        if len(self.parties) < 2:
+            return None
+        if any(entry.rests_on_secret for entry in self.entries):
+            return math.inf
+        before, after = self.entries[: self.prior], self.entries[self.prior :]
+        worst, seen = 0.0, set()
+        for colluder in self.parties:
+            prior, exposed = spent_beforehand([kept for entry in before for kept in entry.against(colluder)])
+            events = tuple(kept.event for entry in after for kept in entry.against(colluder))
+            if (prior, exposed, events) in seen:
+                continue
+            seen.add((prior, exposed, events))
+            rest = composed_epsilon(events, self.delta - exposed).epsilon if events else 0.0
+            worst = max(worst, prior + rest)
+        return worst
+
     @property
     def neighbours(self) -> str:
         """What the guarantee is about; randomised responses show how many records there are, so they can only be replaced."""
@@ -205,8 +266,15 @@ class Ledger:
             "notes": list(self.notes),
             "prior": self.prior,
             **({"records_per_person": self.records_per_person} if self.records_per_person > 1 else {}),
+            **({"parties": list(self.parties)} if self.parties else {}),
+            **self.colluding_json(),
         }
         return body | {"digest": json_digest(body).hex()}
+
+    def colluding_json(self) -> dict[str, float | None]:
+        """The total if a party colludes, as a JSON field: null where no epsilon bounds it; no field where nobody can collude."""
+        spent = self.colluding_epsilon
+        return {} if spent is None else {"colluding_epsilon": spent if math.isfinite(spent) else None}
 
     @classmethod
     def from_json(cls, data: Any) -> Ledger:
@@ -223,8 +291,8 @@ class Ledger:
         entries = tuple(LedgerEntry.from_json(entry) for entry in data["entries"])
         try:
             reasons, notes = (tuple(map(str, data[key])) for key in ("reasons", "notes"))
-            person = int(data.get("records_per_person", 1))
-            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]), person)
+            person, parties = int(data.get("records_per_person", 1)), tuple(map(str, data.get("parties", ())))
+            return cls(entries, float(data["delta"]), reasons, notes, int(data["prior"]), person, parties)
         except (KeyError, TypeError, ValueError) as error:
             raise PrivacyError(f"The ledger is incomplete or malformed ({error}); use the file that the run wrote.") from None
 
@@ -236,8 +304,17 @@ class Ledger:
         ]
         how = self.method + (f", added to the first {self.prior}" if self.prior else "")
         total = f"Total: epsilon {self.epsilon:.4f} at delta {self.delta:.4g} ({self.neighbours}; {how})."
-        lines = [*_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows), total, str(self.standing)]
-        return "\n".join(lines)
+        lines = [*_aligned(["party", "released", "protected by", "share", "epsilon so far"], rows), total]
+        if self.colluding_epsilon is not None:
+            lines.append(colluding_in_words(self.colluding_epsilon))
+        return "\n".join([*lines, str(self.standing)])
+
+
+def colluding_in_words(epsilon: float) -> str:
+    """The total if a party colludes, as a sentence for a terminal."""
+    if math.isinf(epsilon):
+        return "If a party colludes with the server: no epsilon; these sketches rest on the parties' secret alone."
+    return f"If a party colludes with the server: epsilon {epsilon:.4g} at the same delta, for what the other parties hold."
 
 
 def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:

@@ -227,7 +227,8 @@ def _context(run: Run, found: Content) -> dict[str, Any]:
         "standing": ledger.standing,
         "page_standing": standing_of(run, truth),
         "guarantee": words.guarantee(ledger.standing, len(party_names) > 1),
-        "rests_on": words.rests_on(len(party_names) > 1, ledger.private),
+        "rests_on": words.rests_on(len(party_names) > 1, ledger.private, ledger.colluding_epsilon),
+        "colluding": _colluding(ledger.colluding_epsilon),
         "steps": words.steps(ledger),
         "several": len(party_names) > 1,
         "charts": {name: [charts[a] for a in schema.party_attributes(name)] for name in party_names},
@@ -248,6 +249,11 @@ def _context(run: Run, found: Content) -> dict[str, Any]:
         "figures_of": {"columns": _mean([c.off for c in found.columns]), "pairs": _nanmean(found.dependence.off)},
         "independent": _nanmean(found.dependence.truth),
     }
+
+
+def _colluding(epsilon: float | None) -> str | None:
+    """Epsilon if a party colludes; None where nobody can, or the ledger does not tell."""
+    return None if epsilon is None else "none" if math.isinf(epsilon) else f"{epsilon:.4g}"
 
 
 def _lines(run: Run, found: Content) -> list[Line]:

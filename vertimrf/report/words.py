@@ -186,20 +186,30 @@ def guarantee(standing: Standing, several: bool) -> tuple[str, ...]:
     )
 
 
-def rests_on(several: bool, private: bool) -> tuple[str, ...]:
+def rests_on(several: bool, private: bool, colluding: float | None = None) -> tuple[str, ...]:
     """Conditions of a guarantee, and what it does not say.
 
     Args:
         several: whether several parties took part.
         private: whether there is one.
+        colluding: epsilon if a party colludes with the server; infinite where none holds, None where none is known.
     """
     if not private:
         return ()
-    together = (
-        "The parties keep their common secret from the server and from everybody else. A party that hands it over discloses what "
-        "the others' coded counters hold.",
-        "What a party, which knows the secret, can learn of the others' people from the result is not covered by the proof.",
-    )
+    kept = "The parties keep their common secret from the server and from everybody else."
+    if colluding is None or math.isinf(colluding):
+        together = (
+            f"{kept} A party that hands it to the server discloses what the others' sketches hold.",
+            "What a party, which knows the secret, can learn of the others' people from the result is not covered by the proof.",
+        )
+    else:
+        right = 100 * odds(colluding, 0.0)
+        times = "nearly always" if right > 99 else f"up to {right:.3g} times out of 100"
+        together = (
+            f"{kept} If a party hands it to the server, what the other parties hold is protected with ε = {colluding:.4g} at the "
+            f"same δ, and no better: the guess described above may be right {times}.",
+            "The same ε holds for what a party, which knows the secret, can learn of the others' people from the result.",
+        )
     return (
         *(together if several else ()),
         "Every further release about the same people adds to what is spent; the command “vertimrf account” adds plans up.",

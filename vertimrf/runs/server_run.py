@@ -60,8 +60,8 @@ class ServerSettings:
     """What a plan is made with, beside the schema and everybody's keys; and what is drawn from the model.
 
     Attributes:
-        epsilon, delta, expected_records, tau, rounds, message_bytes, encoder, workload, records_per_person, population: as in
-            :func:`vertimrf.plan.planner.make_plan`.
+        epsilon, delta, expected_records, tau, rounds, message_bytes, encoder, workload, records_per_person, population,
+            collusion_epsilon: as in :func:`vertimrf.plan.planner.make_plan`.
         rows: synthetic rows; default the noisy record count.
         seed: of the sampling of synthetic rows only.
         out: the synthetic table's file name, whose suffix says how it is written.
@@ -82,6 +82,7 @@ class ServerSettings:
     seed: int | None = None
     out: str = "synthetic.parquet"
     exchange: str | None = None
+    collusion_epsilon: float | None = None
 
 
 class ServerRun:
@@ -126,6 +127,7 @@ class ServerRun:
         seed: int | None = None,
         out: str = "synthetic.parquet",
         exchange: str | None = None,
+        collusion_epsilon: float | None = None,
         options: RunOptions | None = None,
     ) -> ServerRun:
         """Make a run folder with a key pair, or go on with the one that has these settings.
@@ -135,7 +137,7 @@ class ServerRun:
             schema: public domains and who holds them, or the file; a copy goes into the folder.
             options: threads and progress of this process; no part of the folder.
             epsilon, delta, expected_records, tau, rounds, message_bytes, encoder, workload, records_per_person, population,
-                rows, seed, out, exchange: as in :class:`ServerSettings`.
+                rows, seed, out, exchange, collusion_epsilon: as in :class:`ServerSettings`.
 
         Raises:
             RunError: the folder is of another run, or has other files.
@@ -151,6 +153,7 @@ class ServerRun:
         settings = ServerSettings(
             float(epsilon), expected_records, None if delta is None else float(delta), tau, rounds, message_bytes, encoder,
             tuple(tuple(marginal) for marginal in workload), records_per_person, population, rows, seed, out, exchange,
+            None if collusion_epsilon is None else float(collusion_epsilon),
         )  # fmt: skip
         if exchange is not None and "://" not in exchange:
             check_apart(Path(folder), Path(exchange))
@@ -440,6 +443,7 @@ def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> P
         workload=settings.workload or None,
         records_per_person=settings.records_per_person,
         population=settings.population,
+        collusion_epsilon=settings.collusion_epsilon,
     )
 
 

@@ -1,8 +1,8 @@
 """What the messages told of single attributes and of pairs, beside what the model says: figures for a report.
 
 All of it follows from what parties released. One-way marginals are given as released. Pairs are given as single figures, never as
-tables: to a party, which knows the hashes, tables of sketched counts would say more than the fitted model does, and no proof
-covers that (docs/threat-model.md).
+tables: to a party, which knows the hashes, tables of sketched counts would say more than the fitted model does, and only
+the ledger's epsilon if a party colludes covers that (docs/threat-model.md).
 """
 
 from __future__ import annotations

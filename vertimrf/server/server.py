@@ -119,6 +119,7 @@ class Result:
             "parties": {party: list(held) for party, held in self.plan.schema.parties},
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
+            **self.ledger.colluding_json(),
             "private": self.ledger.private,
             "standing": self.ledger.standing.to_json(),
             "ledger": self.ledger.to_json()["entries"],

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import MOST_COUNT_VARIANCE, CountSketchEvent, GRREvent, SketchEvent
+from ..privacy.events import MOST_COUNT_VARIANCE, CountSketchEvent, Event, GRREvent, SketchEvent
 from ..privacy.ledger import LedgerEntry
 from .claims import claimed_phantoms
 
@@ -73,6 +73,13 @@ class CrossPartyRelease(ABC):
     @abstractmethod
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
         """Its events, of all parties together, under a run's target; where :attr:`prices_persons`, for a person's records."""
+
+    def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
+        """What one party's groups cost by themselves, against somebody who knows the parties' secret.
+
+        Parts of different parties are independent given the secret. None where no event bounds it, or the groups tell nothing.
+        """
+        return None
 
     @abstractmethod
     def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
@@ -341,6 +348,11 @@ class CountSketchPlan(CrossPartyRelease):
         )
         return [LedgerEntry(replace(self.event, records=person), "all parties", released, noise)]
 
+    def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
+        """See :class:`CrossPartyRelease`; buckets and signs follow from the secret."""
+        moved = sum(map(self.weight, groups))
+        return replace(self.event, groups=moved, records=person).known_hashes if moved else None
+
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per group."""
         return [(self.rows(group), self.numbers) for group in groups]
@@ -507,6 +519,11 @@ class ResponsePlan(CrossPartyRelease):
         noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
         released = f"every row's {len(self.sizes)} attributes, and how many rows there are"
         return [LedgerEntry(self.event, "all parties", released, noise)]
+
+    def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
+        """See :class:`CrossPartyRelease`; responses owe nothing to the secret."""
+        sizes = tuple(self.sizes[group] for group in groups)
+        return replace(self.event, sizes=sizes) if any(size > 1 for size in sizes) else None
 
     def shapes(self, groups: Sequence[int], rows: int) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a row of responses per attribute."""

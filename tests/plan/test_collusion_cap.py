@@ -1,0 +1,170 @@
+"""A cap on epsilon if a party colludes with the server: the largest messages that keep it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import schema_of
+from click.testing import CliRunner
+
+from vertimrf.cli import main
+from vertimrf.errors import PlanError
+from vertimrf.plan.collusion import UNUSED, within_cap
+from vertimrf.plan.plan import Plan
+from vertimrf.plan.planner import LEAST_MESSAGE_BYTES, make_plan
+from vertimrf.plan.schema import Schema
+from vertimrf.runs.server_run import ServerRun, make
+
+TWO = schema_of(left=(16, 7, 4, 2), right=(5, 3))
+SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
+KNOWN = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "cap", "more"),
+    [(TWO, 10.0, {}), (TWO, 40.0, {}), (SHARED, 20.0, {}), (TWO, 15.0, {"records_per_person": 2})],
+    ids=["small", "large", "shared column", "persons"],
+)
+def test_messages_are_as_large_as_the_cap_allows(schema, cap, more):
+    plan = make_plan(schema, **KNOWN, **more, collusion_epsilon=cap)
+    spent = plan.ledger().colluding_epsilon
+    assert spent <= cap
+    # It is the plan of that size, which nothing else in it follows from.
+    assert plan == make_plan(schema, **KNOWN, **more, message_bytes=plan.message_bytes)
+    assert Plan.from_json(plan.to_json()) == plan
+    assert "collusion" not in json.dumps(plan.to_json())
+    if spent < cap * (1 - UNUSED):
+        # Whole repetitions: two more, whatever they are made of, do not fit.
+        larger = round(plan.message_bytes * (1 + 2.5 / plan.sketch.repetitions))
+        assert make_plan(schema, **KNOWN, **more, message_bytes=larger).ledger().colluding_epsilon > cap
+
+
+def test_a_cap_that_the_usual_size_keeps_changes_nothing():
+    usual = make_plan(TWO, **KNOWN)
+    assert make_plan(TWO, **KNOWN, collusion_epsilon=math.ceil(usual.ledger().colluding_epsilon)) == usual
+    # Without sketches there is nothing to make smaller, and only the others' own counts are left.
+    responses = make_plan(TWO, **KNOWN, encoder="grr")
+    assert make_plan(TWO, **KNOWN, encoder="grr", collusion_epsilon=0.99) == responses
+
+
+def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
+    least = make_plan(TWO, **KNOWN, message_bytes=LEAST_MESSAGE_BYTES).ledger().colluding_epsilon
+    with pytest.raises(PlanError, match=rf"^No message is so small.*the smallest reach {least:.3g}; raise the cap, or lower eps"):
+        make_plan(TWO, **KNOWN, collusion_epsilon=0.9 * least)
+    assert make_plan(TWO, **KNOWN, collusion_epsilon=1.05 * least).ledger().colluding_epsilon <= 1.05 * least
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"collusion_epsilon": 20.0, "message_bytes": 10**6}, "give the cap or a size, not both"),
+        ({"collusion_epsilon": 20.0, "keys": 100}, "give the cap or a size, not both"),
+        ({"collusion_epsilon": 0.0}, "must be a number above 0"),
+        ({"collusion_epsilon": math.nan}, "must be a number above 0"),
+        ({"collusion_epsilon": math.inf}, "must be a number above 0"),
+        ({"collusion_epsilon": 20.0, "encoder": "scheduled-pairs"}, "With scheduled-pairs no epsilon holds"),
+        ({"collusion_epsilon": 20.0, "rounds": 2}, "With scheduled-pairs no epsilon holds"),
+        ({"collusion_epsilon": 20.0, "encoder": "published", "claim_as_published": True}, "With published no epsilon holds"),
+    ],
+)
+def test_what_a_cap_does_not_go_with_is_refused_in_a_sentence(options, text):
+    with pytest.raises(PlanError, match=text):
+        make_plan(TWO, **KNOWN, **options)
+
+
+def test_where_one_holds_everything_nobody_colludes():
+    with pytest.raises(PlanError, match="No party can collude where one holds everything"):
+        make_plan(schema_of(one=(3, 4)), **KNOWN, collusion_epsilon=3.0)
+
+
+def test_the_search_ends_whatever_the_planner_does():
+    """Of sizes whose price jumps, the last one below; plans are made few times."""
+    asked = []
+
+    class Priced:
+        def __init__(self, size):
+            self.size, self.sketch, self.agreement = size, None, ()
+            self.colluding_epsilon = 3.0 if size < 54_321 else 30.0
+
+        def ledger(self):
+            return self
+
+    def make(size):
+        asked.append(size)
+        return Priced(size)
+
+    assert within_cap(make, 10.0, 1000, 15_000_000).size == 54_320
+    assert len(asked) < 60
+
+
+def invoke(folder, *arguments):
+    TWO.save(folder / "schema.toml")
+    known = ["--schema", folder / "schema.toml", "--epsilon", 1, "--expected-records", 20_000, "--out", folder / "plan.json"]
+    return CliRunner().invoke(main, [str(argument) for argument in ("plan", *known, *arguments)])
+
+
+def test_the_command_prints_the_second_total_and_takes_the_cap(tmp_path):
+    done = invoke(tmp_path, "--collusion-epsilon", 15)
+    assert done.exit_code == 0, done.output
+    plan = Plan.load(tmp_path / "plan.json")
+    spent = plan.ledger().colluding_epsilon
+    assert 14.5 < spent <= 15
+    line = f"If a party colludes with the server: epsilon {spent:.4g} at the same delta, for what the other parties hold."
+    assert line in done.output
+    for command in ("account", "inspect"):
+        assert line in CliRunner().invoke(main, [command, str(tmp_path / "plan.json")]).output
+    told = CliRunner().invoke(main, ["account", str(tmp_path / "plan.json"), "--json", "-"])
+    assert json.loads(told.output)["colluding_epsilon"] == pytest.approx(spent)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [(("--collusion-epsilon", 15, "--message-mb", 1), "not both"), (("--collusion-epsilon", 0.1), "the smallest reach")],
+)
+def test_the_command_refuses_in_a_sentence_and_writes_nothing(tmp_path, arguments, text):
+    refused = invoke(tmp_path, *arguments)
+    assert refused.exit_code == 2
+    assert text in refused.output
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_a_servers_run_keeps_the_cap_in_its_settings(tmp_path):
+    made = ServerRun.create(tmp_path / "run", schema=TWO, epsilon=1.0, expected_records=20_000, collusion_epsilon=15)
+    again = ServerRun(tmp_path / "run")
+    assert again.settings == made.settings
+    assert again.settings.collusion_epsilon == 15.0
+    assert make(TWO, again.settings, None).message_bytes == make_plan(TWO, **KNOWN, collusion_epsilon=15).message_bytes
+    with pytest.raises(PlanError, match="not both"):
+        ServerRun.create(
+            tmp_path / "other", schema=TWO, epsilon=1.0, expected_records=20_000, collusion_epsilon=15, message_bytes=10**6
+        )
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_trial_takes_the_cap_and_its_report_tells_the_total(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {name: rng.integers(0, 4, 2000) for name in ("l0", "l1", "r0", "r1")}
+    frame = pd.DataFrame({"id": np.arange(2000)} | columns)
+    tables = {"all.csv": frame, "left.csv": frame[["id", "l0", "l1"]], "right.csv": frame[["id", "r0", "r1"]]}
+    for name, table in tables.items():
+        table.to_csv(tmp_path / name, index=False)
+    schema_of(left={"l0": 4, "l1": 4}, right={"r0": 4, "r1": 4}).save(tmp_path / "schema.toml")
+
+    def run(*arguments):
+        known = ("--id", "id", "--epsilon", "4", "--expected-records", "2000", "--collusion-epsilon", "30", "--out", "out.csv")
+        with contextlib.chdir(tmp_path):
+            return CliRunner().invoke(main, ["synthesize", *arguments, *known])
+
+    done = run("left.csv", "right.csv", "--schema", "schema.toml", "--json", "report.json")
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert 25 < report["colluding_epsilon"] <= 30
+    assert f"If a party colludes with the server: epsilon {report['colluding_epsilon']:.4g}" in done.output
+    refused = run("all.csv")
+    assert refused.exit_code == 2
+    assert "One holder has no sketches" in refused.output

@@ -1,0 +1,99 @@
+"""The message size at which a plan's epsilon against a party that colludes with the server stays within a cap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ..errors import PlanError
+from ..sketches.parameters import CountSketchPlan
+from .plan import Plan
+
+__all__ = ["check_cap", "within_cap"]
+
+# Part of the cap that may be left unused: calibration leaves as much of a plan's own epsilon.
+UNUSED = 2e-3
+MOST_PLANS = 60
+
+
+def check_cap(cap: float, parties: int, sized: bool) -> None:
+    """Refuse a cap that no plan can be made for.
+
+    Args:
+        cap: on the epsilon against collusion.
+        parties: who take part.
+        sized: whether a message size, or a number of keys, is asked for as well.
+
+    Raises:
+        PlanError: it is refused.
+    """
+    if not (math.isfinite(cap) and cap > 0):
+        raise PlanError(f"The cap on epsilon if a party colludes must be a number above 0, not {cap}.")
+    if sized:
+        raise PlanError("The cap on epsilon if a party colludes chooses the message size: give the cap or a size, not both.")
+    if parties < 2:
+        raise PlanError("No party can collude where one holds everything: leave the cap on epsilon if a party colludes out.")
+
+
+def within_cap(make: Callable[[int], Plan], cap: float, least: int, most: int) -> Plan:
+    """The plan with the largest messages whose epsilon, if a party colludes with the server, is within a cap.
+
+    That epsilon grows with the size, about with its fourth root; where the planner changes buckets or bits it may fall a little.
+    The plan is always within the cap, and leaves at most :data:`UNUSED` of it, or one repetition of its
+    sketches, unused.
+
+    Args:
+        make: plans at a message size in bytes.
+        cap: on the epsilon.
+        least, most: sizes.
+
+    Raises:
+        PlanError: no size meets it.
+    """
+    plan, high = make(most), most
+    spent = _spent(plan)
+    if spent <= cap:
+        return plan
+    if math.isinf(spent):
+        raise PlanError(
+            f"With {plan.encoder} no epsilon holds if a party colludes with the server, whatever the message size: use count "
+            "sketches, or leave the cap out."
+        )
+    found, low = make(least), least
+    high_spent, low_spent = spent, _spent(found)
+    if low_spent > cap:
+        raise PlanError(
+            f"No message is so small that epsilon stays within {cap:g} if a party colludes with the server: the smallest reach "
+            f"{low_spent:.3g}; raise the cap, or lower epsilon."
+        )
+    above = plan
+    for _ in range(MOST_PLANS):
+        if low_spent >= cap * (1 - UNUSED) or high - low <= 1 or _next_to(found, above):
+            break
+        part = math.log(cap * (1 - UNUSED / 2) / low_spent) / math.log(high_spent / low_spent)
+        size = round(math.exp(math.log(low) + min(max(part, 0.05), 0.95) * math.log(high / low)))
+        size = min(max(size, low + 1), high - 1)
+        plan = make(size)
+        spent = _spent(plan)
+        if spent <= cap:
+            found, low, low_spent = plan, size, spent
+        else:
+            above, high, high_spent = plan, size, spent
+    return found
+
+
+def _spent(plan: Plan) -> float:
+    """Epsilon if a party colludes; above 0, so that it has a logarithm."""
+    return max(plan.ledger().colluding_epsilon or 0.0, 1e-12)
+
+
+def _next_to(one: Plan, other: Plan) -> bool:
+    """Whether no count sketches of the plans differ by more than one repetition."""
+    pairs = zip((one.sketch, *one.agreement), (other.sketch, *other.agreement), strict=True)
+    return all(
+        isinstance(a, CountSketchPlan)
+        and isinstance(b, CountSketchPlan)
+        and (a.buckets, a.bits) == (b.buckets, b.bits)
+        and b.repetitions - a.repetitions <= 1
+        for a, b in pairs
+    )

@@ -753,13 +753,14 @@ def read_instants(
 
 def read_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """The numbers of a text column, as :func:`read_numbers`."""
-    column = pc.if_else(pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type)), None, column)
-    absent = column.is_null().to_numpy()
+    absent = pc.or_(column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))).to_numpy()
+    present = column.filter(pa.array(~absent))
+    numbers = np.full(len(column), np.nan)
     try:
-        numbers = column.cast(pa.float64()).to_numpy()
+        numbers[~absent] = present.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         # Some cell is no number; one by one shows which.
-        numbers = np.array([np.nan if text is None else parse(text) for text in column.to_pylist()])
+        numbers[~absent] = [parse(text) for text in present.to_pylist()]
     return numbers, absent
 
 

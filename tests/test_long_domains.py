@@ -118,8 +118,8 @@ def test_a_domain_of_nothing_but_rare_values_is_one_value():
 
 
 def test_merging_helps_where_cliques_are_scarce(monkeypatch):
-    """Three-way distances of the same table. Over six draws of noise their ratio had a mean of 0.87 and a standard deviation of 0.03;
-    at an epsilon of 0.3, of 0.96 and 0.04."""
+    """Three-way distances of the same table. Over six draws of noise their ratio had a mean of 0.87 and a standard deviation of
+    0.03; over five at an epsilon of 0.3, of 0.96 and 0.04."""
     codes = table().astype(np.uint16)
     found = []
     for longest in (64, 1000):

@@ -119,11 +119,9 @@ class Party:
             TableError: no table, no id column, ids of a type that cannot be any.
             SchemaError: columns that the plan does not describe, or of a type that its values cannot have.
         """
-        schema = self._plan.schema
-        return encode_table(
-            source, id, schema.part(self._name), None, id_format, ignore_extra, person, csv,
-            keys=id_keys(self._secret, self._plan.digest()), impossible=ruled_out(schema, self._name),
-        )  # fmt: skip
+        mine, ruled = self._plan.schema.part(self._name), ruled_out(self._plan.schema, self._name)
+        keys = id_keys(self._secret, self._plan.digest())
+        return encode_table(source, id, mine, None, id_format, ignore_extra, person, csv, keys=keys, impossible=ruled)
 
     def run(self, table: Table | Records) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.

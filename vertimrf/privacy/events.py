@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -37,9 +37,13 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 # Noise values on either side that a Gaussian's loss is computed from one by one.
-MOST_NOISE_POINTS = 1 << 16
+MOST_NOISE_POINTS = 1 << 13
+# Standard deviations of a Gaussian's noise that are covered, and the probability of what lies beyond.
+GAUSSIAN_REACH, BEYOND_REACH = 12.0, 4e-33
 # Probability, over all keys, of sketch levels so rare that their loss counts as infinite.
-RARE = 1e-14
+RARE = 1e-30
+# A law whose masses lack more than this to 1 lacks more than rounding errors.
+LACKING = 1e-11
 # Points of one event's grid; losses further up count as infinite.
 MOST_POINTS = 1 << 25
 # Bounds within which every formula here keeps its digits; all are far beyond any use.
@@ -51,7 +55,7 @@ MOST_SENSITIVITY = 10**9
 MOST_LEVEL = 1 << 16
 # Outcomes of a sketch event, and sums of a count sketch's noise, that are computed one by one.
 MOST_ATOMS = 1 << 17
-MOST_SUMS, MOST_PERSON_SUMS = 1 << 17, 1 << 14
+MOST_SUMS, MOST_PERSON_SUMS = 160_000, 20_000
 MOST_ATTRIBUTES = 10_000
 LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE = 4.0, 1e6
 MOST_BUCKETS = 1 << 15
@@ -65,11 +69,13 @@ class LossGrid:
 
     Attributes:
         lowest: index of the first grid point (the loss is index * step).
-        mass: probability of each grid point [float64]; what is missing to 1 is the mass of an infinite loss.
+        mass: probability of each grid point [float64].
+        lost: probability of an infinite loss. It is not what ``mass`` lacks to 1, which tells nothing below 1e-16.
     """
 
     lowest: int
     mass: Floats
+    lost: float = 0.0
 
 
 class Event(Protocol):
@@ -123,23 +129,25 @@ class GaussianEvent:
         return self.sensitivity / self.sigma
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        # Beyond 10 sigma lies less than 1e-22 of the mass, far less than what the accountant adds for rounding.
-        reach = float(math.ceil(10 * self.sigma) + 1)
+        reach = float(math.ceil(GAUSSIAN_REACH * self.sigma) + 1)
         if reach <= MOST_NOISE_POINTS:
             noise = np.arange(-reach, reach + 1, dtype=np.float64)
             mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
             mass /= mass.sum()
         else:
-            # Blocks of noise values, each at its largest loss: up by at most a 6,000th of the spread. The masses are those
-            # of the rounded continuous Gaussian, which within 10 sigma agree to 101 / (24 sigma^2) of themselves.
+            # Blocks of noise values, each split between its least and its largest loss so that both measures keep their mass, or
+            # more goes up: a half, and a quarter of how much the logarithms of density and loss rise within the block. The masses
+            # are those of the rounded continuous Gaussian, of which the discrete one's exceed none by more than 1 / (24 sigma^2).
             edges = np.linspace(-reach, reach + 1, 2 * MOST_NOISE_POINTS + 1).round()
             z = (edges - 0.5) / self.sigma
             low, high = z[:-1], z[1:]
             mass = np.where(low > 0, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
-            mass *= 1 + 5 / self.sigma**2
-            noise = edges[1:] - 1
+            mass *= 1 + 0.05 / self.sigma**2
+            noise = np.append(edges[:-1], edges[1:] - 1)
+            upper = np.minimum(0.5 + 0.25 * (high - low) * (np.maximum(-low, 0.0) + self.spread), 1.0)
+            mass = np.append((1 - upper) * mass, upper * mass)
         loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)
-        grid = connect_the_dots(loss, mass, step)
+        grid = connect_the_dots(loss, mass, step, BEYOND_REACH)
         return grid, grid
 
     def renyi(self, orders: Floats) -> Floats:
@@ -233,11 +241,14 @@ class SketchEvent:
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
         log_p, log_ratio = self.atoms
+        return self._losses(log_ratio, log_p + log_ratio, step), self._losses(-log_ratio, log_p, step)
+
+    def _losses(self, loss: Floats, log_mass: Floats, step: float) -> LossGrid:
+        """One direction's."""
+        mass = np.exp(log_mass)
         rare = RARE / self.keys
-        return (
-            connect_the_dots(*_without_rare(log_ratio, np.exp(log_p + log_ratio), rare), step),
-            connect_the_dots(*_without_rare(-log_ratio, np.exp(log_p), rare), step),
-        )
+        lacking = 1 - float(mass.sum())
+        return connect_the_dots(*_without_rare(loss, mass, rare), step, rare + (lacking if lacking > LACKING else 0.0))
 
     def renyi(self, orders: Floats) -> Floats:
         log_p, log_ratio = self.atoms
@@ -305,10 +316,7 @@ class CountSketchEvent:
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
         ratio, mass, lost = self.law
         loss = np.log(ratio)
-        grids = (connect_the_dots(loss, mass * ratio, step), connect_the_dots(-loss, mass, step))
-        # What is lost is missing from the grid: an infinite loss.
-        added, removed = (LossGrid(g.lowest, g.mass * ((1 - lost) / max(float(g.mass.sum()), 1.0))) for g in grids)
-        return added, removed
+        return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)
 
     def renyi(self, orders: Floats) -> Floats:
         if self.records > 1:
@@ -438,7 +446,7 @@ class ThresholdEvent:
 
     def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
         # What an exposed value adds to any divergence of the noise is at most its probability: an infinite loss.
-        added, removed = (LossGrid(g.lowest, g.mass * (1 - self.exposed)) for g in self.noise.losses(step))
+        added, removed = (replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step))
         return added, removed
 
     def renyi(self, orders: Floats) -> Floats:
@@ -534,14 +542,17 @@ def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats
     return out
 
 
-def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
+def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0) -> LossGrid:
     """Spread each atom over its two neighbouring grid points so that both measures keep their mass.
 
     This is the pessimistic discretisation of Doroshenko et al. (2022), for a distribution of finitely many losses: far
-    tighter under composition than rounding every loss up.
+    tighter under composition than rounding every loss up. ``lost`` is the probability of an infinite loss.
     """
+    loss, mass = loss[mass > 0], mass[mass > 0]
     near = loss < loss.min() + step * MOST_POINTS
-    loss, mass = loss[near], mass[near]
+    if not near.all():
+        lost += float(mass[~near].sum())
+        loss, mass = loss[near], mass[near]
     index = np.floor(loss / step).astype(np.int64)
     # Rounding may leave the remainder a hair outside one step.
     rest = np.clip(loss - index * step, 0.0, step)
@@ -550,7 +561,7 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
     size = int(index.max()) - lowest + 2
     grid: Floats = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size).astype(np.float64)
     grid += np.bincount(index - lowest + 1, weights=mass * above, minlength=size)
-    return LossGrid(lowest, grid)
+    return LossGrid(lowest, grid, lost)
 
 
 def _without_rare(loss: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats]:

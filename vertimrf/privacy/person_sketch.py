@@ -32,11 +32,11 @@ from .count_sketch import (
     COVERED_EPSILON,
     DRAW_DISTANCE,
     REACH,
-    ROUNDING,
     STEPS_PER_SPREAD,
     backward_renyi_of,
     bucket_ratio,
     excess,
+    gaussian_sum_error,
     highest_order,
     mean_law,
     mean_log_moments,
@@ -51,7 +51,7 @@ Floats = npt.NDArray[np.float64]
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
 # The largest ratios are given up, as many as have this probability with the person, and less without; as is what lies beyond the
 # window of their mean. It is the probability together with that of how records share buckets.
-GIVEN_UP = 1e-20
+GIVEN_UP = 1e-26
 # Steps that the largest ratio is divided into at most, steps to a block at least, and the least order of the Chernoff bounds,
 # which large ratios ask for.
 MOST_STEPS, STEPS_PER_BLOCK, LEAST_ORDER = 1 << 17, 256, 1e-5
@@ -107,8 +107,9 @@ def person_law(groups: int, variance: float, buckets: int, records: int) -> tupl
         ratios.append(ratio)
         masses.append(chance * convolved)
         lost += chance * (missing + blocks * (given_up + (records + 1) * 4 * float(special.ndtr(-REACH))))
-    lost += 10 * records * groups * ROUNDING + records * groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
+    lost += records * groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
     ratio, mass = np.concatenate(ratios), np.concatenate(masses)
+    mass *= math.exp(records * buckets * gaussian_sum_error(groups, variance))
     order = np.argsort(ratio)
     return ratio[order], mass[order], lost
 

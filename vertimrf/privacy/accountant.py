@@ -45,6 +45,8 @@ SMOOTHING, LAST = 1e-3, 9.0
 MOST_FREQUENCIES = 1 << 15
 # Powers of e that the Chernoff bound is above delta by, at most, about.
 LOOSE = 10.0
+# From this weight on (zCDP units), far beyond any protection, epsilon is told by Rényi divergences alone.
+MOST_RHO = 1e6
 # Where infinite losses take less than this part of delta, Rényi divergences are not asked.
 RESOLVED = 0.05
 # A delta below this is as good as 0.
@@ -58,6 +60,8 @@ FINER = np.geomspace(0.6, 1 / 0.6, 9)
 ROUNDING = 1e-14
 # A spectrum below this is as good as zero, and a variance below this as 0.
 NEGLIGIBLE, TINY = 1e-25, 1e-300
+# Points of a fast Fourier transform, and numbers of a table that is worked on at once.
+MOST_LENGTH, AT_ONCE = 1 << 22, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -79,34 +83,31 @@ def epsilon(events: Sequence[Event], delta: float) -> Spent:
     Raises:
         PrivacyError: delta outside (0, 1), or no events.
     """
-    _check(events, delta)
-    return _spent(events, [_compose(losses, delta) for losses in _losses(events, delta)], delta)
+    return cumulative(events, delta, 1)[-1]
 
 
-def cumulative(events: Sequence[Event], delta: float) -> list[Spent]:
-    """Composed epsilon after each event, in order; never more than after a later one.
+def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -> list[Spent]:
+    """Composed epsilon after each event, in order, or after the ``last`` so many; never more than after a later one.
 
     Raises:
         PrivacyError: delta outside (0, 1), or no events.
     """
     _check(events, delta)
-    directions = _losses(events, delta)
+    weights = np.cumsum([event.rho for event in events])
+    light = int((weights <= MOST_RHO).sum())
+    directions = _losses(events[:light], delta) if light else []
     out: list[Spent] = []
-    for end in range(len(events), 0, -1):
-        spent = _spent(events[:end], [_compose(losses[:end], delta) for losses in directions], delta)
+    for end in range(len(events), len(events) - (len(events) if last is None else last), -1):
+        composed = [_compose(losses[:end], delta) for losses in directions] if end <= light else []
+        pld = max((loss.epsilon(delta) for loss in composed), default=math.inf)
+        spent = Spent(pld, "pld")
+        if pld == math.inf or max(loss.infinite for loss in composed) >= RESOLVED * delta:
+            # What counts as an infinite loss takes a part of delta. Rényi divergences have no such part.
+            renyi = Spent(float(by_renyi(events[:end], delta)[-1]), "renyi")
+            spent = min(spent, renyi, key=lambda spent: spent.epsilon)
         # A part of what is released costs no more than the whole. Two bounds may differ by a little.
         out.append(min([spent, *out[-1:]], key=lambda spent: spent.epsilon))
     return out[::-1]
-
-
-def _spent(events: Sequence[Event], directions: Sequence[Composed], delta: float) -> Spent:
-    """The least bound on epsilon, from composed losses of the events or from their Rényi divergences."""
-    pld = max(loss.epsilon(delta) for loss in directions)
-    if pld < math.inf and max(loss.infinite for loss in directions) < RESOLVED * delta:
-        return Spent(pld, "pld")
-    # What counts as an infinite loss takes a part of delta. Rényi divergences have no such part.
-    renyi = float(by_renyi(events, delta)[-1])
-    return Spent(pld, "pld") if pld <= renyi else Spent(renyi, "renyi")
 
 
 def by_pld(events: Sequence[Event], delta: float) -> Floats:
@@ -365,10 +366,14 @@ class Loss:
 
     def spectrum(self, tilted: Floats, frequencies: Floats) -> Complex:
         """E exp(i w X) of all repetitions, of tilted masses, at each frequency w."""
-        # Turns within a row, and from row to row.
-        width = np.exp(1j * self.step * np.outer(np.arange(self.mass.shape[1]), frequencies))
-        starts = np.exp(1j * self.step * np.outer(self.starts, frequencies))
-        return _power(((tilted @ width) * starts).sum(axis=0), self.count)
+        at_once = max(AT_ONCE // sum(self.mass.shape), 1)
+        parts = []
+        for first in range(0, len(frequencies), at_once):
+            turn = 1j * self.step * frequencies[first : first + at_once]
+            # Turns within a row, and from row to row.
+            within, starts = np.exp(np.outer(np.arange(self.mass.shape[1]), turn)), np.exp(np.outer(self.starts, turn))
+            parts.append(((tilted @ within) * starts).sum(axis=0))
+        return _power(np.concatenate(parts), self.count)
 
     def transform(self, tilted: Floats, length: int, frequencies: int) -> Complex:
         """The spectrum at so many frequencies, all whole multiples of 2 pi / (length step), by a fast Fourier transform."""
@@ -391,7 +396,7 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
     """
     total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or 1.0
     steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or 1.0 for event in events]
-    sides = zip(*(event.losses(step) for event, step in zip(events, steps, strict=True)), strict=True)
+    sides = zip(*(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)), strict=True)
     return [
         [Loss.of(event, grid, step, CUT * delta) for event, grid, step in zip(events, grids, steps, strict=True)]
         for grids in sides
@@ -426,7 +431,8 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     first, *others = sorted(losses, key=lambda loss: 1 / (loss.step * max(loss.variance, TINY)))
     period = max(small / tilt, float(beyond.min(initial=math.inf)) if larger.any() else 0.0)
     # A whole number of steps of the first grid.
-    length = fft.next_fast_len(math.ceil(period / first.step))
+    length = math.ceil(period / first.step)
+    length = fft.next_fast_len(length) if length <= MOST_LENGTH else length
     period = length * first.step
     smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MOST_FREQUENCIES))
     frequencies = 2 * math.pi / period * np.arange(math.ceil(LAST * period / (2 * math.pi * smoothing)) + 1)
@@ -436,7 +442,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     # What narrows the spectrum most comes first: there is less left to compute for the others.
     for loss in (first, *others):
         tilted = loss.tilted(tilt)
-        if loss is first:
+        if loss is first and length <= MOST_LENGTH:
             spectrum *= loss.transform(tilted, length, len(frequencies))
         else:
             spectrum *= loss.spectrum(tilted, frequencies)

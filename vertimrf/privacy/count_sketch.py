@@ -16,6 +16,7 @@ for odd w its noise has the law of the sum of w draws, but for the factor named 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +28,16 @@ Floats = npt.NDArray[np.float64]
 
 # Grid steps per standard deviation of a bucket's ratio: its variance is overstated by less than one part in ten thousand.
 STEPS_PER_SPREAD = 50.0
-# The noise of a bucket is followed so many standard deviations out, beyond the shift that a record makes, and the mean over
-# buckets until what is left has this probability; both count as an infinite loss.
+# The noise of a bucket is followed so many standard deviations out at most, beyond the shift that a record makes. What is left,
+# and what is left of the mean over buckets, has at least this probability, which counts as an infinite loss.
 REACH = 12.0
 RARE = 1e-26
-# Relative error of a double-precision transform, per power.
-ROUNDING = 1e-15
+# Relative error of a double-precision transform, per power: a third of it is seen against extended precision.
+ROUNDING = 1e-16
 # A law is convolved weighed by exponentials of the orders whose Chernoff bounds have these exponents: far out is a law of 60.
 EXPONENTS = (25.0,)
+# The least order of the Chernoff bounds, times a standard deviation; large ratios ask for small ones.
+LEAST_ORDER = 1e-5
 # Distance from the exact law of a draw of noise (see kernels.count_sketch), and the epsilon up to which it is covered: it adds
 # 1 + e^epsilon times itself to delta.
 DRAW_DISTANCE = 2.0**-127
@@ -59,7 +62,8 @@ def excess(groups: int, variance: float) -> float:
     return 2 * math.sinh(groups / (2 * variance)) ** 2
 
 
-def ratio_law(groups: int, variance: float, buckets: int) -> tuple[Floats, Floats, float]:
+@lru_cache(maxsize=4)
+def ratio_law(groups: int, variance: float, buckets: int, rare: float = RARE) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q.
 
     Each bucket's ratio is spread over its two neighbours on a grid so that its mean stays: the result dominates the exact
@@ -68,17 +72,19 @@ def ratio_law(groups: int, variance: float, buckets: int) -> tuple[Floats, Float
 
     Args:
         groups: values that a record has.
-        variance: kappa, at least ``groups`` and at least 4.
+        variance: kappa, at least 4.
         buckets: B.
+        rare: probability that may be left out, about; at least RARE. The largest ratios ask for a long grid.
 
     Returns:
         Ratios [shape=(k,), increasing, above 0], their probabilities under Q (times the ratio: under P), and a bound on the
         probability that is missing or misplaced, in either direction.
     """
-    deviation, mass = bucket_ratio(groups, variance)
-    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / STEPS_PER_SPREAD)
+    reach = reach_of(rare / buckets)
+    deviation, mass = bucket_ratio(groups, variance, reach=reach)
+    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / STEPS_PER_SPREAD, rare)
     # What lies beyond the reach, with and without the record; and the sampler.
-    lost += 4 * buckets * float(special.ndtr(-REACH))
+    lost += 4 * buckets * float(special.ndtr(-reach))
     lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
     return ratio, convolved * math.exp(buckets * gaussian_sum_error(groups, variance)), lost
 
@@ -89,11 +95,16 @@ def gaussian_sum_error(groups: int, variance: float) -> float:
     return 10 * groups * math.exp(-(math.pi**2) * variance)
 
 
-def bucket_ratio(groups: int, variance: float, weight: float = 1.0) -> tuple[Floats, Floats]:
+def reach_of(rare: float) -> float:
+    """Standard deviations beyond which a Gaussian's noise has this probability, at most REACH."""
+    return min(-float(special.ndtri(rare)), REACH)
+
+
+def bucket_ratio(groups: int, variance: float, weight: float = 1.0, reach: float = REACH) -> tuple[Floats, Floats]:
     """A bucket's ratio, less 1, of a record that adds ``weight`` times a sign to every group, and its probabilities under Q."""
     # Sums of discrete Gaussians are discrete Gaussians but for a factor: see gaussian_sum_error.
     sigma = math.sqrt(groups * variance)
-    last = math.ceil(REACH * sigma + weight * groups)
+    last = math.ceil(reach * sigma + weight * groups)
     sums = np.arange(0.5 if groups % 2 else 0.0, last + 1)
     mass = np.exp(-0.5 * (sums / sigma) ** 2)
     if groups % 2 == 0:
@@ -104,7 +115,7 @@ def bucket_ratio(groups: int, variance: float, weight: float = 1.0) -> tuple[Flo
 
 
 def mean_law(
-    deviation: Floats, mass: Floats, buckets: int, step: float, rare: float = RARE, least_order: float = 0.1
+    deviation: Floats, mass: Floats, buckets: int, step: float, rare: float
 ) -> tuple[Floats, Floats, float]:
     """Law of the mean over buckets of independent ratios, on a grid of ``step`` for their sum, or of larger steps where there would
     be too many; see :func:`ratio_law`.
@@ -122,10 +133,10 @@ def mean_law(
         index = np.concatenate([below, below + 1]).astype(np.int64)
         both = np.concatenate([mass * (1 - above), mass * above])
         index, both = index[both > 0], both[both > 0]
-        low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare, least_order)
+        low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare)
         if high - low < MOST_WINDOW:
             break
-        step *= 1.1 * (high - low) / MOST_WINDOW
+        step *= 2
     size = fft.next_fast_len(high - low + 1, real=True)
     law = np.full(high - low + 1, np.inf)
     middle = float((both * index).sum() / both.sum())
@@ -147,13 +158,13 @@ def mean_law(
 
 
 def _window(
-    index: npt.NDArray[np.int64], mass: Floats, buckets: int, most: float, rare: float, least_order: float
+    index: npt.NDArray[np.int64], mass: Floats, buckets: int, most: float, rare: float
 ) -> tuple[int, int, list[float]]:
     """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record; and
     the orders whose bounds have exponents of EXPONENTS, 0 among them. ``most`` is the largest ratio."""
     mean = float((mass * index).sum() / mass.sum())
     centred = index - mean
-    orders = np.geomspace(least_order, 1e4, 100) / math.sqrt(buckets * float((mass * centred**2).sum()))
+    orders = np.geomspace(LEAST_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))
     ends, chosen = [], [0.0]
     for sign in (1.0, -1.0):
         log_moment = np.empty(len(orders))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from ..errors import PrivacyError
-from .count_sketch import REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
+from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
 from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
@@ -40,8 +40,8 @@ Floats = npt.NDArray[np.float64]
 MOST_NOISE_POINTS = 1 << 13
 # Standard deviations of a Gaussian's noise that are covered, and the probability of what lies beyond.
 GAUSSIAN_REACH, BEYOND_REACH = 12.0, 4e-33
-# Probability, over all keys, of sketch levels so rare that their loss counts as infinite.
-RARE = 1e-30
+# Losses that have less than this probability may always count as infinite.
+LEAST_RARE = 1e-30
 # A law whose masses lack more than this to 1 lacks more than rounding errors.
 LACKING = 1e-11
 # Points of one event's grid; losses further up count as infinite.
@@ -57,7 +57,7 @@ MOST_LEVEL = 1 << 16
 MOST_ATOMS = 1 << 17
 MOST_SUMS, MOST_PERSON_SUMS = 160_000, 20_000
 MOST_ATTRIBUTES = 10_000
-LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE = 4.0, 1e6
+LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_GROUPS_PER_VARIANCE = 4.0, 1e6, 8.0
 MOST_BUCKETS = 1 << 15
 # Records of a person that count sketches are priced for.
 MOST_PERSON_RECORDS = 64
@@ -92,8 +92,9 @@ class Event(Protocol):
     def spread(self) -> float:
         """Standard deviation of one repetition's privacy loss; sets the grid."""
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        """One repetition's losses, a record added and a record removed, on multiples of ``step``."""
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+        """One repetition's losses, a record added and a record removed, on multiples of ``step``. Losses of a probability of about
+        ``rare`` may count as infinite."""
 
     def renyi(self, orders: Floats) -> Floats:
         """Rényi divergence of all repetitions at each order, the larger direction."""
@@ -128,7 +129,7 @@ class GaussianEvent:
     def spread(self) -> float:
         return self.sensitivity / self.sigma
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         reach = float(math.ceil(GAUSSIAN_REACH * self.sigma) + 1)
         if reach <= MOST_NOISE_POINTS:
             noise = np.arange(-reach, reach + 1, dtype=np.float64)
@@ -239,16 +240,14 @@ class SketchEvent:
     def spread(self) -> float:
         return math.sqrt(2 * self.rho / self.keys)
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, log_ratio = self.atoms
-        return self._losses(log_ratio, log_p + log_ratio, step), self._losses(-log_ratio, log_p, step)
-
-    def _losses(self, loss: Floats, log_mass: Floats, step: float) -> LossGrid:
-        """One direction's."""
-        mass = np.exp(log_mass)
-        rare = RARE / self.keys
-        lacking = 1 - float(mass.sum())
-        return connect_the_dots(*_without_rare(loss, mass, rare), step, rare + (lacking if lacking > LACKING else 0.0))
+        out = []
+        for loss, mass in ((log_ratio, np.exp(log_p + log_ratio)), (-log_ratio, np.exp(log_p))):
+            lacking = 1 - float(mass.sum())
+            lost = rare + (lacking if lacking > LACKING else 0.0)
+            out.append(connect_the_dots(*_without_rare(loss, mass, rare), step, lost))
+        return out[0], out[1]
 
     def renyi(self, orders: Floats) -> Floats:
         log_p, log_ratio = self.atoms
@@ -262,8 +261,8 @@ class CountSketchEvent:
 
     Attributes:
         groups: values that a record has, of all parties together; one with a weight, as often.
-        variance: parameter of the noise of each number, over its weight; at least ``groups``, below which one record alone would
-            show, and 4.
+        variance: parameter of the noise of each number, over its weight; at least 4, and so much that the ratios of a bucket have
+            a range that a grid can hold.
         buckets: numbers of each value in a repetition.
         repetitions: independent ones.
         records: that a person has at most, which neighbours differ by (:mod:`vertimrf.privacy.person_sketch`).
@@ -279,7 +278,7 @@ class CountSketchEvent:
         _check_whole("a count sketch's number of groups", self.groups, MOST_ATTRIBUTES)
         _check_whole("a count sketch's number of buckets", self.buckets, MOST_BUCKETS)
         _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
-        least = max(LEAST_COUNT_VARIANCE, float(self.groups))
+        least = max(LEAST_COUNT_VARIANCE, self.groups / MOST_GROUPS_PER_VARIANCE)
         _check_whole("a count sketch's records of a person", self.records, MOST_PERSON_RECORDS)
         if self.records > 1:
             least = max(least, LEAST_VARIANCE_PER_VALUE * self.groups * self.records)
@@ -304,17 +303,22 @@ class CountSketchEvent:
     def spread(self) -> float:
         if self.records > 1:
             return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
-        return math.sqrt(excess(self.groups, self.variance) / self.buckets)
+        # With little noise the chi-square is far above the variance of the loss, which is at most that of a known bucket and sign.
+        known = self.groups / self.variance
+        return math.sqrt(min(excess(self.groups, self.variance) / self.buckets, known * (1 + known / 4)))
 
-    @cached_property
+    @property
     def law(self) -> tuple[Floats, Floats, float]:
         """Likelihood ratios of a repetition, their probabilities without the record, and what those leave out."""
-        if self.records > 1:
-            return person_law(self.groups, self.variance, self.buckets, self.records)
-        return ratio_law(self.groups, self.variance, self.buckets)
+        return self._law(RARE)
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        ratio, mass, lost = self.law
+    def _law(self, rare: float) -> tuple[Floats, Floats, float]:
+        if self.records > 1:
+            return person_law(self.groups, self.variance, self.buckets, self.records, rare)
+        return ratio_law(self.groups, self.variance, self.buckets, rare)
+
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+        ratio, mass, lost = self._law(max(rare, RARE))
         loss = np.log(ratio)
         return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)
 
@@ -375,7 +379,7 @@ class GeometricEvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid
@@ -444,9 +448,9 @@ class ThresholdEvent:
     def spread(self) -> float:
         return self.noise.spread
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         # What an exposed value adds to any divergence of the noise is at most its probability: an infinite loss.
-        added, removed = (replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step))
+        added, removed = (replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step, rare))
         return added, removed
 
     def renyi(self, orders: Floats) -> Floats:
@@ -504,7 +508,7 @@ class GRREvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid

@@ -42,15 +42,16 @@ WRAPPED = 1e-6
 # Standard deviation, in parts of that of the composed loss, of a Gaussian loss that is composed besides. It costs less than a
 # thousandth of epsilon, and bounds the frequencies: beyond a number of its own, LAST, the spectrum is below exp(-LAST^2 / 2).
 SMOOTHING, LAST = 1e-3, 9.0
-MOST_FREQUENCIES = 1 << 15
-# Powers of e that the Chernoff bound is above delta by, at most, about.
-LOOSE = 10.0
+MOST_FREQUENCIES = 1 << 16
+# Powers of e that delta is below its least Chernoff bound by, at most, about; and the rounding error, beside that bound, that a
+# larger one is worth.
+LOOSE, WORTH = 10.0, 1e-10
 # From this weight on (zCDP units), far beyond any protection, epsilon is told by Rényi divergences alone.
 MOST_RHO = 1e6
 # Where infinite losses take less than this part of delta, Rényi divergences are not asked.
 RESOLVED = 0.05
-# A delta below this is as good as 0.
-LEAST_DELTA = 1e-250
+# A delta, and a standard deviation of the composed loss, that are as good as 0.
+LEAST_DELTA, LEAST_TOTAL = 1e-250, 1e-15
 # Calibration ends so near the target, as a part of it.
 CLOSE = 1e-4
 # Tilts that are tried, times the standard deviation of the composed loss.
@@ -394,8 +395,8 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
 
     Whatever the grids, each dominates its event's loss (:func:`~vertimrf.privacy.events.connect_the_dots`).
     """
-    total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or 1.0
-    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or 1.0 for event in events]
+    total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or LEAST_TOTAL
+    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or LEAST_TOTAL for event in events]
     sides = zip(*(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)), strict=True)
     return [
         [Loss.of(event, grid, step, CUT * delta) for event, grid, step in zip(events, grids, steps, strict=True)]
@@ -405,25 +406,29 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
 
 def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None) -> Composed:
     """Composed losses of one direction, to tell epsilon at ``delta``, or delta at ``epsilon``, where it is about ``delta``."""
-    total = math.sqrt(sum(loss.variance for loss in losses)) or 1.0
+    total = math.sqrt(sum(loss.variance for loss in losses)) or LEAST_TOTAL
 
     def moments_at(tilts: Floats) -> Floats:
         out: Floats = np.sum([loss.log_moments(tilts) for loss in losses], axis=0)
-        return out
+        return out + 0.5 * (SMOOTHING * total) ** 2 * tilts * (tilts + 1)
 
     def chernoff(tilts: Floats, moments: Floats) -> Floats:
-        """What is to be least: epsilon at delta, or the logarithm of delta at epsilon."""
-        return (moments - math.log(delta)) / tilts if epsilon is None else moments - tilts * epsilon
+        """What is to be least: a bound on epsilon at delta, or on the logarithm of delta at epsilon."""
+        # max(1 - exp(-u), 0) is at most so many times exp(tilt u).
+        log_most = moments + tilts * np.log(tilts) - (tilts + 1) * np.log1p(tilts)
+        return (log_most - math.log(delta)) / tilts if epsilon is None else log_most - tilts * epsilon
 
     tilts = TILTS / total
     moments = moments_at(tilts)
     finer = tilts[int(np.argmin(chernoff(tilts, moments)))] * FINER
     tilts, moments = np.append(tilts, finer), np.append(moments, moments_at(finer))
     bounds = chernoff(tilts, moments)
-    best = int(np.argmin(bounds))
+    # The largest that is nearly as good, as far as rounding errors stay small beside delta: periods are then short.
+    worse = math.log(max(WORTH / (ROUNDING * sum(loss.count for loss in losses)), 1.0))
+    near = (bounds - bounds.min()) * (tilts if epsilon is None else 1.0) <= worse
+    best = int(np.argmax(np.where(near, tilts, 0.0)))
     tilt, log_moment = float(tilts[best]), float(moments[best])
-    # The Chernoff bound is above delta by a factor of at most exp(LOOSE), about.
-    at = max(float(bounds[best]) - LOOSE / tilt, 0.0) if epsilon is None else epsilon
+    at = max(float(bounds.min()) - LOOSE / tilt, 0.0) if epsilon is None else epsilon
     # Losses below epsilon add exp(-tilt period) at most, and larger ones count as one or more periods smaller: a Chernoff bound.
     small = -math.log(WRAPPED * delta)
     larger = tilts > 1.01 * tilt
@@ -438,7 +443,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     frequencies = 2 * math.pi / period * np.arange(math.ceil(LAST * period / (2 * math.pi * smoothing)) + 1)
     angle = frequencies * smoothing**2 * (0.5 + tilt)
     spectrum = np.exp(-0.5 * (smoothing * frequencies) ** 2) * (np.cos(angle) + 1j * np.sin(angle))
-    log_moment += 0.5 * smoothing**2 * tilt * (tilt + 1)
+    log_moment += 0.5 * (smoothing**2 - (SMOOTHING * total) ** 2) * tilt * (tilt + 1)
     # What narrows the spectrum most comes first: there is less left to compute for the others.
     for loss in (first, *others):
         tilted = loss.tilted(tilt)

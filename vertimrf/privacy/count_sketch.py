@@ -26,8 +26,9 @@ __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "lo
 
 Floats = npt.NDArray[np.float64]
 
-# Grid steps per standard deviation of a bucket's ratio: its variance is overstated by less than one part in ten thousand.
-STEPS_PER_SPREAD = 50.0
+# Grid steps per standard deviation of a bucket's ratio, whose variance is overstated by less than one part in ten thousand; and of
+# the mean over buckets, which matters when there are few.
+STEPS_PER_SPREAD, STEPS_PER_MEAN = 50.0, 1000.0
 # The noise of a bucket is followed so many standard deviations out at most, beyond the shift that a record makes. What is left,
 # and what is left of the mean over buckets, has at least this probability, which counts as an infinite loss.
 REACH = 12.0
@@ -82,7 +83,8 @@ def ratio_law(groups: int, variance: float, buckets: int, rare: float = RARE) ->
     """
     reach = reach_of(rare / buckets)
     deviation, mass = bucket_ratio(groups, variance, reach=reach)
-    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / STEPS_PER_SPREAD, rare)
+    steps = max(STEPS_PER_SPREAD, STEPS_PER_MEAN / math.sqrt(buckets))
+    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / steps, rare)
     # What lies beyond the reach, with and without the record; and the sampler.
     lost += 4 * buckets * float(special.ndtr(-reach))
     lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))

@@ -90,7 +90,7 @@ def person_law(groups: int, variance: float, buckets: int, records: int, rare: f
     single = bucket_ratio(groups, variance, reach=reach)
     ratios, masses, lost = [], [], 0.0
     for e, chance in enumerate(sharing(buckets, records)):
-        given = min(rare / chance, 1.0) if chance else 1.0
+        given = min(rare / (buckets * chance), 1.0) if chance else 1.0
         if given == 1.0:
             lost += chance
             continue

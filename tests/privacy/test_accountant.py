@@ -14,7 +14,7 @@ from scipy import optimize, stats
 
 from vertimrf.errors import PrivacyError
 from vertimrf.privacy import accountant
-from vertimrf.privacy.accountant import _fading_sums, by_pld, by_renyi, calibrate, cumulative, delta, epsilon
+from vertimrf.privacy.accountant import by_pld, by_renyi, calibrate, cumulative, delta, epsilon
 from vertimrf.privacy.events import (
     CountSketchEvent,
     GaussianEvent,
@@ -265,7 +265,7 @@ def test_grids_are_never_optimistic_and_finer_ones_are_tighter(event):
 def test_renyi_and_distributions_tell_one_story(event):
     exact, bound = by_pld([event], 1e-6)[0], by_renyi([event], 1e-6)[0]
     assert 0 < exact <= bound * 1.01
-    assert delta([event], exact) <= 1e-6 * (1 + 1e-9)
+    assert 0.999e-6 < delta([event], exact) <= 1e-6 * (1 + 1e-5)
     assert delta([event], exact * 0.99) > delta([event], exact)
     # rho is what the Rényi divergence of order 2 is about twice of.
     assert event.renyi(np.array([2.0]))[0] == pytest.approx(2 * event.rho, rel=0.2)
@@ -297,10 +297,22 @@ def test_huge_losses_beside_tiny_ones_stay_within_memory():
     assert 141 < epsilon(events, DELTA).epsilon < 160
 
 
-def test_a_delta_below_the_grids_resolution_falls_back_to_renyi():
-    spent = epsilon([SketchEvent(6326, 9, 20, 131_072)], 1e-15)
-    assert spent.method == "renyi"
-    assert math.isfinite(spent.epsilon)
+@pytest.mark.parametrize(("event", "at"), [
+    (SketchEvent(6326, 9, 20, 131_072), 1e-20), (GaussianEvent(40.0, count=99), 1e-24),
+    (CountSketchEvent(53, 177.4, 4096, 976), 1e-14), (GeometricEvent(40.0, 2, 500), 1e-60),
+])  # fmt: skip
+def test_deltas_far_below_double_precision_are_told_by_distributions(event, at):
+    spent = epsilon([event], at)
+    assert spent.method == "pld"
+    assert 0.8 * by_renyi([event], at)[-1] < spent.epsilon < by_renyi([event], at)[-1]
+    assert 0.99 * at < delta([event], spent.epsilon) <= at * (1 + 1e-3)
+
+
+def test_a_delta_below_what_counts_as_an_infinite_loss_falls_back_to_renyi():
+    events = [CountSketchEvent(53, 177.4, 4096, 976)]
+    spent = epsilon(events, 1e-30)
+    assert by_pld(events, 1e-30)[-1] == math.inf
+    assert (spent.epsilon, spent.method) == (by_renyi(events, 1e-30)[-1], "renyi")
 
 
 @pytest.mark.parametrize(("target", "at"), [(0.01, 1e-6), (0.5, DELTA), (3.0, 1e-9), (20.0, 1e-3)])
@@ -384,14 +396,13 @@ def test_bad_input_is_one_sentence(make):
 
 
 def test_frequencies_left_out_do_not_show(monkeypatch):
-    """The whole spectrum, transformed back, against the few frequencies that are summed."""
+    """All frequencies against the few that are summed."""
     marginals = [GaussianEvent(34.0), GaussianEvent(180.0, count=37), GaussianEvent(6000.0, 33, 600)]
     events = [*marginals, SketchEvent(9000, 9, 20, 200_000)]
     sums = by_pld(events, 1e-5), epsilon(events, 1e-5).epsilon
     monkeypatch.setattr("vertimrf.privacy.accountant.NEGLIGIBLE", 0.0)
-    monkeypatch.setattr("vertimrf.privacy.accountant.FEW_TERMS", 0)
-    np.testing.assert_allclose(sums[0], by_pld(events, 1e-5), rtol=1e-6)
-    assert sums[1] == pytest.approx(epsilon(events, 1e-5).epsilon, rel=1e-6)
+    np.testing.assert_allclose(sums[0], by_pld(events, 1e-5), rtol=1e-5)
+    assert sums[1] == pytest.approx(epsilon(events, 1e-5).epsilon, rel=1e-5)
 
 
 def test_past_the_largest_loss_delta_is_next_to_nothing() -> None:
@@ -399,7 +410,7 @@ def test_past_the_largest_loss_delta_is_next_to_nothing() -> None:
     for events in ([GeometricEvent(10.0)], [GeometricEvent(10.0, 1, 3), SketchEvent(100, 0, 12, 50)]):
         most = sum(event.count * 0.1 for event in events if isinstance(event, GeometricEvent))
         most += sum(event.count * 0.05 for event in events if isinstance(event, SketchEvent)) * 100
-        assert 0.0 < delta(events, most + 50.0) < 1e-10
+        assert 0.0 <= delta(events, most + 50.0) < 1e-10
     assert delta([GeometricEvent(10.0)], 0.2) < 1e-10
 
 
@@ -429,34 +440,22 @@ MIXTURES = [
 ]  # fmt: skip
 
 
-def finest_step(events):
-    """As if every event had to be resolved."""
-    return min(event.spread for event in events) / accountant.STEPS_PER_SPREAD
-
-
 @pytest.mark.parametrize(("wide", "narrow"), MIXTURES)
-def test_narrow_events_on_a_coarse_grid_are_never_understated(wide, narrow, monkeypatch):
+def test_grids_overstate_epsilon_and_by_little(wide, narrow, monkeypatch):
     events = wide + narrow
-    step = accountant._step(events)
-    assert step > 3 * finest_step(events)
-    coarse = by_pld(events, 1e-6)[-1]
-    # More than without them, and than on a grid that resolves all of them (but for rounding of its longer sums); by little.
+    coarse, alone = by_pld(events, 1e-6)[-1], by_pld(wide, 1e-6)[-1]
     with monkeypatch.context() as patched:
-        patched.setattr(accountant, "_step", lambda _: step)
-        alone = by_pld(wide, 1e-6)[-1]
-    with monkeypatch.context() as patched:
-        patched.setattr(accountant, "SLACK", 0.0)
-        assert accountant._step(events) < step / 2
+        patched.setattr(accountant, "STEPS_PER_SPREAD", 500.0)
+        patched.setattr(accountant, "STEPS_PER_TOTAL", 5000.0)
         fine = by_pld(events, 1e-6)[-1]
-    assert alone * (1 - 1e-9) <= coarse <= alone * (1 + 1e-3) + step
-    assert fine * (1 - 1e-5) <= coarse <= fine * (1 + 1e-3) + step
-    assert coarse <= by_renyi(events, 1e-6)[-1] * (1 + 1e-3) + step
+    assert alone * (1 - 1e-3) <= coarse <= alone * (1 + 2e-3)
+    assert fine * (1 - 1e-6) <= coarse <= fine * (1 + 2e-3)
+    assert coarse <= by_renyi(events, 1e-6)[-1] * (1 + 2e-3)
 
 
 def test_narrow_events_beside_a_wide_one_are_never_below_the_closed_form():
     wide, narrow = GaussianEvent(6e5, 100_000, 5), GaussianEvent(2e9, 100_000, 7)
     mu = math.sqrt(2 * (wide.rho + narrow.rho))
-    assert accountant._step([wide, narrow]) > 3 * finest_step([wide, narrow])
     for at in (1e-3, 1e-6, 1e-9):
         ours = by_pld([wide, narrow], at)[-1]
         assert at * (1 - 2e-2) <= gaussian_delta(ours, mu) <= at * (1 + 1e-6)
@@ -470,22 +469,9 @@ def test_narrow_events_are_never_below_dp_accountings_lower_bound():
             1 / scale, 2, pessimistic_estimate=False, value_discretization_interval=1e-4
         ).self_compose(count)
 
-    wide, narrow = GeometricEvent(8.0, 2, 12), GeometricEvent(20_000.0, 2, 3)
     below = lower(8.0, 12).compose(lower(20_000.0, 3)).get_epsilon_for_delta(1e-6)
-    ours = by_pld([wide, narrow], 1e-6)[-1]
-    assert accountant._step([wide, narrow]) > 3 * finest_step([wide, narrow])
+    ours = by_pld([GeometricEvent(8.0, 2, 12), GeometricEvent(20_000.0, 2, 3)], 1e-6)[-1]
     assert below * (1 - 1e-9) <= ours <= below * (1 + 2e-3)
-
-
-def test_many_narrow_events_together_set_the_grid():
-    """Each alone adds next to nothing when it is rounded, all of them would."""
-    wide, narrow = GaussianEvent(2e3), GaussianEvent(4e6)
-    assert accountant._step([wide, narrow]) == pytest.approx(accountant._step([wide]), rel=0.1)
-    many = [wide, *[narrow] * 1000]
-    total, step = math.sqrt(2 * sum(event.rho for event in many)), accountant._step(many)
-    assert finest_step(many) < step < accountant._step([wide]) / 5
-    added = sum(event.count * step * min(event.spread, step / 4) for event in many)
-    assert 0.9 * accountant.SLACK < added / total**2 <= accountant.SLACK
 
 
 def test_what_reveals_nothing_costs_nothing():
@@ -493,16 +479,4 @@ def test_what_reveals_nothing_costs_nothing():
     nothing = SketchEvent(1000, 1000, 1001, 10, gamma=1e6)
     assert nothing.spread == 0
     assert epsilon([nothing], 1e-6).epsilon == 0
-    assert epsilon([nothing, GaussianEvent(3.0)], 1e-6).epsilon == pytest.approx(epsilon([GaussianEvent(3.0)], 1e-6).epsilon)
-
-
-@pytest.mark.parametrize(("count", "step"), [(0, 1.0), (1, 0.5), (7, 200.0), (5000, 0.1), (100_000, 1e-3)])
-def test_fading_sums_are_those_of_the_recursion(count: int, step: float) -> None:
-    rng = np.random.default_rng(3)
-    values = rng.random(count) * np.exp(-rng.uniform(0, 60, count))
-    expected, held = [], 0.0
-    for value in values:
-        held = value + held * math.exp(-step)
-        expected.append(held)
-    # Both round once per term, relatively: no term is negative.
-    np.testing.assert_allclose(_fading_sums(values, step), expected, rtol=1e-11)
+    assert epsilon([nothing, GaussianEvent(3.0)], 1e-6).epsilon == pytest.approx(epsilon([GaussianEvent(3.0)], 1e-6).epsilon, rel=1e-4)

@@ -367,7 +367,7 @@ class Plan:
         kept = self.sketch is None or self.sketch.keeps_claim(self.epsilon, self.delta)
         events, target, delta = self.accounted()
         most = target * (1 + 1e-6)
-        spent = composed_epsilon(events, delta, enough=most).epsilon
+        spent = composed_epsilon(events, delta).epsilon
         if not kept or not spent <= most:
             raise PlanError(
                 f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"

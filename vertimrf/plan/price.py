@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..errors import PlanError
+from ..errors import PlanError, PrivacyError
 from ..privacy.events import CountSketchEvent, Event, GaussianEvent, GRREvent, SketchEvent
 from ..privacy.ledger import Ledger, LedgerEntry
 from ..sketches.parameters import CountSketchPlan, SketchPlan
@@ -84,11 +84,16 @@ def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Even
 
 
 def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
-    """Count sketches of so many groups, or numbers that a record adds to; too many for their noise count as if buckets and signs
-    were known, which costs more."""
-    if groups * event.records <= event.variance:
-        return replace(event, groups=groups)
-    return GaussianEvent(math.sqrt(groups * event.variance), groups * event.records, event.repetitions)
+    """Count sketches of so many groups, or numbers that a record adds to.
+
+    Of persons with several records, or with far too little noise, they are priced as if buckets and signs were known, which costs
+    more: a record then moves numbers of known places.
+    """
+    try:
+        priced = replace(event, groups=groups)
+    except PrivacyError:
+        return GaussianEvent(math.sqrt(groups * event.variance), groups * event.records, event.repetitions)
+    return priced
 
 
 def _second_sketches(event: SketchEvent, times: Sequence[int], one_follow_up: bool) -> list[Event]:
@@ -110,10 +115,15 @@ def price_in_words(plan: Plan, party: int, kind: str, shared: bool = True) -> st
     """
     once = [1] * len(plan.party_names)
     alone = [2 if i == party else 1 for i in range(len(once))]
-    spent = []
-    for times in (alone, [2] * len(once)):
-        messages, answers = (once, times) if kind == "answer" else (times, once)
-        spent.append(ledger_of_releases(plan, messages, answers, one_follow_up=shared).epsilon)
+    try:
+        spent = []
+        for times in (alone, [2] * len(once)):
+            messages, answers = (once, times) if kind == "answer" else (times, once)
+            ledger = ledger_of_releases(plan, messages, answers, one_follow_up=shared)
+            spent.append(ledger.epsilon)
+    except PrivacyError:
+        # Who is refused a second release must read that, whatever it would cost.
+        return f"What a second {kind} would cost cannot be computed."
     return (
         f"A second {kind} would take the run from epsilon {plan.ledger().epsilon:.3g} to {spent[0]:.3g}, and to {spent[1]:.3g} "
         f"once all parties sent one, at delta {plan.delta:.3g}."

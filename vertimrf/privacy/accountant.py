@@ -1,4 +1,15 @@
-"""Composition: the (epsilon, delta) of a list of events, and the scale of noise that meets a target."""
+"""Composition: the (epsilon, delta) of a list of events, and the scale of noise that meets a target.
+
+The privacy loss X of a run is a sum of independent losses, so its moments E exp(z X) are products. Its delta at epsilon,
+E max(1 - exp(epsilon - X), 0), is an integral over them along any line z = tilt + i w with tilt > 0 (an inverse Laplace transform):
+
+    delta(epsilon) = 1 / (2 pi) int E exp(z (X - epsilon)) / (z (z + 1)) dw.
+
+At the tilt where E exp(tilt (X - epsilon)), the Chernoff bound, is least, no term is much larger than delta itself. Rounding errors
+are then small beside delta, however small delta is. The integral is computed as a sum over w = 2 pi k / period. By Poisson's
+summation formula that sum is E h(X - epsilon), where exp(tilt u) h(u) is the sum of exp(tilt v) max(1 - exp(-v), 0) exp(-tilt v)
+over all v = u + j period: no term is negative, so that a sum in place of the integral only adds to delta.
+"""
 
 from __future__ import annotations
 
@@ -21,29 +32,37 @@ Complex = npt.NDArray[np.complex128]
 
 # Rényi orders: dense where accounting of this kind has its optimum, wide enough for tiny and for huge budgets.
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.05, 2000, 120)])
-# Mass of the composed loss that the grid may leave out; it counts as an infinite loss.
-TAIL = 1e-13
-# Steps per standard deviation of the narrowest loss: composition then overstates epsilon by less than one part in a thousand.
-STEPS_PER_SPREAD = 13.0
-# Steps per standard deviation of the composed loss, which matters when there are few events.
-STEPS_PER_TOTAL = 300.0
-LARGEST_GRID = 1 << 22
-# Part of the composed loss's variance that rounding may add at least, however narrow some of the losses (see _step).
-SLACK = 3e-5
+# Steps of an event's grid per standard deviation of one of its losses, and of the composed loss, which matters when there are few
+# events. A grid adds at most a quarter of a squared step to the variance of a loss, so epsilon grows by less than 10^-4 of itself.
+STEPS_PER_SPREAD, STEPS_PER_TOTAL = 50.0, 500.0
+# An event's largest losses count as infinite, as many as together have this part of delta.
+CUT = 1e-5
+# What repeating the composed loss with a period adds, in parts of delta, about.
+WRAPPED = 1e-6
+# Standard deviation, in parts of that of the composed loss, of a Gaussian loss that is composed besides. It costs less than a
+# thousandth of epsilon, and bounds the frequencies: beyond a number of its own, LAST, the spectrum is below exp(-LAST^2 / 2).
+SMOOTHING, LAST = 1e-3, 9.0
+MOST_FREQUENCIES = 1 << 16
+# Powers of e that delta is below its least Chernoff bound by, at most, about; and the rounding error, beside that bound, that a
+# larger one is worth.
+LOOSE, WORTH = 10.0, 1e-10
 # From this weight on (zCDP units), far beyond any protection, epsilon is told by Rényi divergences alone.
 MOST_RHO = 1e6
-# Points that the bounds on the composed loss are computed from.
-BOUND_POINTS = 2000
-# Relative error of a double-precision sum or transform, per repetition.
-ROUNDING = 2.5e-16
-# A spectrum below this is as good as zero: summed over the longest grid it stays below what is added for rounding.
-NEGLIGIBLE = 1e-25
-# A transform is summed term by term where that takes fewer terms than so many times its length.
-FEW_TERMS = 10
-# A spectrum that has more than one in so many of its frequencies is transformed back rather than summed.
-MANY_BINS = 64
-# Powers of e that one block of a recursion reaches over.
-SPAN = 100.0
+# Where infinite losses take less than this part of delta, Rényi divergences are not asked.
+RESOLVED = 0.05
+# A delta, and a standard deviation of the composed loss, that are as good as 0.
+LEAST_DELTA, LEAST_TOTAL = 1e-250, 1e-15
+# Calibration ends so near the target, as a part of it.
+CLOSE = 1e-4
+# Tilts that are tried, times the standard deviation of the composed loss.
+TILTS = np.geomspace(5e-2, 5e3, 24)
+FINER = np.geomspace(0.6, 1 / 0.6, 9)
+# Relative error of a computed moment and of its power, per repetition.
+ROUNDING = 1e-14
+# A spectrum below this is as good as zero, and a variance below this as 0.
+NEGLIGIBLE, TINY = 1e-25, 1e-300
+# Points of a fast Fourier transform, and numbers of a table that is worked on at once.
+MOST_LENGTH, AT_ONCE = 1 << 22, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -59,57 +78,50 @@ class Spent:
     method: str
 
 
-def epsilon(events: Sequence[Event], delta: float, enough: float = 0.0) -> Spent:
+def epsilon(events: Sequence[Event], delta: float) -> Spent:
     """Composed epsilon at ``delta``, adaptive composition included.
 
-    Args:
-        events: what is composed.
-        delta: to tell epsilon at.
-        enough: where privacy-loss distributions tell so little or less, Rényi divergences, which for some events take ten times
-            as long, are not asked.
+    Raises:
+        PrivacyError: delta outside (0, 1), or no events.
+    """
+    return cumulative(events, delta, 1)[-1]
+
+
+def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -> list[Spent]:
+    """Composed epsilon after each event, in order, or after the ``last`` so many; never more than after a later one.
 
     Raises:
         PrivacyError: delta outside (0, 1), or no events.
     """
     _check(events, delta)
-    if _resolution(events)[-1] >= delta or not sum(event.rho for event in events) <= MOST_RHO:
-        return Spent(float(by_renyi(events, delta)[-1]), "renyi")
-    # What narrows the composed loss's spectrum most comes first: there is less left to compute for the others.
-    ordered = sorted(events, key=lambda event: -event.count * event.spread**2)
-    pld = max(_epsilon(direction[-1], delta) for direction in _composed(ordered))
-    if pld <= enough:
-        return Spent(pld, "pld")
-    return _smaller(pld, float(by_renyi(events, delta)[-1]))
-
-
-def cumulative(events: Sequence[Event], delta: float) -> list[Spent]:
-    """Composed epsilon after each event, in order.
-
-    Raises:
-        PrivacyError: delta outside (0, 1), or no events.
-    """
-    pairs = zip(by_pld(events, delta), by_renyi(events, delta), strict=True)
-    return [_smaller(float(pld), float(renyi)) for pld, renyi in pairs]
-
-
-def _smaller(pld: float, renyi: float) -> Spent:
-    return Spent(pld, "pld") if pld <= renyi else Spent(renyi, "renyi")
+    weights = np.cumsum([event.rho for event in events])
+    light = int((weights <= MOST_RHO).sum())
+    directions = _losses(events[:light], delta) if light else []
+    out: list[Spent] = []
+    for end in range(len(events), len(events) - (len(events) if last is None else last), -1):
+        composed = [_compose(losses[:end], delta) for losses in directions] if end <= light else []
+        pld = max((loss.epsilon(delta) for loss in composed), default=math.inf)
+        spent = Spent(pld, "pld")
+        if pld == math.inf or max(loss.infinite for loss in composed) >= RESOLVED * delta:
+            # What counts as an infinite loss takes a part of delta. Rényi divergences have no such part.
+            renyi = Spent(float(by_renyi(events[:end], delta)[-1]), "renyi")
+            spent = min(spent, renyi, key=lambda spent: spent.epsilon)
+        # A part of what is released costs no more than the whole. Two bounds may differ by a little.
+        out.append(min([spent, *out[-1:]], key=lambda spent: spent.epsilon))
+    return out[::-1]
 
 
 def by_pld(events: Sequence[Event], delta: float) -> Floats:
-    """Composed epsilon after each event, by privacy-loss distributions; infinite where delta is below their resolution.
+    """Composed epsilon after each event, by privacy-loss distributions; infinite where what counts as an infinite loss exceeds
+    delta.
 
     Raises:
         PrivacyError: delta outside (0, 1), or no events.
     """
     _check(events, delta)
-    light = np.cumsum([event.rho for event in events]) <= MOST_RHO
-    resolved = int(((_resolution(events) < delta) & light).sum())
-    worse = np.full(len(events), math.inf)
-    if resolved:
-        directions = _composed(events[:resolved])
-        worse[:resolved] = np.max([[_epsilon(prefix, delta) for prefix in direction] for direction in directions], axis=0)
-    return worse
+    directions = _losses(events, delta)
+    ends = range(1, len(events) + 1)
+    return np.array([max(_compose(losses[:end], delta).epsilon(delta) for losses in directions) for end in ends])
 
 
 def by_renyi(events: Sequence[Event], delta: float) -> Floats:
@@ -155,15 +167,13 @@ def delta(events: Sequence[Event], epsilon: float) -> float:
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise PrivacyError(f"epsilon must be a finite number of at least 0, not {epsilon}.")
     _check(events, 0.5)
-    worst = 0.0
-    for direction in _composed(events):
-        loss = direction[-1]
-        # Past the highest loss there is nothing left but what counts as infinite.
-        first = min(max(math.floor(epsilon / loss.step) + 1, loss.lowest), loss.end)
-        above, weighed = loss.tail(first)
-        finite = above - math.exp(min(epsilon - first * loss.step, 0.0)) * weighed
-        worst = max(worst, max(finite, 0.0) + loss.infinite)
-    return min(worst, 1.0)
+    guess = 1e-6
+    while True:
+        found = max(_compose(losses, guess, epsilon).delta(epsilon) for losses in _losses(events, guess))
+        # How much of the loss may be cut off follows from what is found.
+        if found >= 0.1 * guess or guess < LEAST_DELTA:
+            return min(found, 1.0)
+        guess = max(found, 1e-6 * guess)
 
 
 def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delta: float) -> float:
@@ -175,7 +185,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
         delta: delta to meet it at.
 
     Returns:
-        A scale whose epsilon lies within one part in a thousand below the target, or as near as whole numbers of phantoms allow.
+        A scale whose epsilon lies within one part in ten thousand below the target, or as near as whole numbers of phantoms allow.
 
     Raises:
         PrivacyError: target not above 0, delta outside (0, 1), or no noise that meets them.
@@ -201,7 +211,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
         spent = epsilon(events_at(math.exp(guess)), delta).epsilon
         if spent <= target:
             low, low_spent = guess, spent
-            if spent >= target * (1 - 1e-3):
+            if spent >= target * (1 - CLOSE):
                 return math.exp(low)
         else:
             high, high_spent = guess, spent
@@ -209,10 +219,10 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
             break
         # epsilon grows about as the root of the scale; aim a little below the target, and bisect once both sides are known
         # and the aim leaves the bracket.
-        aim = guess + 2 * math.log(target * (1 - 4e-4) / spent) if math.isfinite(spent) and spent > 0 else guess - 2
+        aim = guess + 2 * math.log(target * (1 - 0.4 * CLOSE) / spent) if math.isfinite(spent) and spent > 0 else guess - 2
         if math.isfinite(low) and math.isfinite(high):
             if math.isfinite(high_spent):
-                along = (target * (1 - 4e-4) - low_spent) / (high_spent - low_spent)
+                along = (target * (1 - 0.4 * CLOSE) - low_spent) / (high_spent - low_spent)
                 aim = low + (high - low) * min(max(along, 0.05), 0.95)
             else:
                 aim = 0.5 * (low + high)
@@ -240,23 +250,6 @@ def gaussian_rho(epsilon: float, delta: float) -> float:
     return 0.5 * math.exp(low + high)
 
 
-def _fading_sums(values: Floats, step: float) -> Floats:
-    """Sums over j <= i of values[j] exp((j - i) step), for every i; no value is negative.
-
-    Block by block, so that no power leaves the range of a double (SciPy's ``lfilter`` takes a second to import).
-    """
-    block = max(min(int(SPAN / step), values.size), 1)
-    rows = np.append(values, np.zeros(-values.size % block)).reshape(-1, block)
-    rising = np.exp(step * np.arange(block))
-    out = np.cumsum(rows * rising, axis=1) / rising
-    held = 0.0
-    for row in out:
-        row += held * math.exp(-step) / rising
-        held = float(row[-1])
-    flat: Floats = out.ravel()[: values.size]
-    return flat
-
-
 def _check(events: Sequence[Event], delta: float) -> None:
     if not events:
         raise PrivacyError("There are no events to account for.")
@@ -264,249 +257,203 @@ def _check(events: Sequence[Event], delta: float) -> None:
         raise PrivacyError(f"delta must lie strictly between 0 and 1, not {delta}.")
 
 
-def _resolution(events: Sequence[Event]) -> Floats:
-    """Mass that rounding and cut tails alone count as infinite losses after each event; no smaller delta has an epsilon then."""
-    return np.cumsum([TAIL + event.count * ROUNDING for event in events]) + TAIL
+@dataclass(frozen=True, eq=False)
+class Composed:
+    """A composed privacy loss X, by its moments E exp((tilt + i w) X) at frequencies w = 2 pi k / period.
+
+    Attributes:
+        tilt: see the module; above 0.
+        log_moment: log E exp(tilt X).
+        period: in units of the loss.
+        frequencies: those at which the spectrum is not negligible, from 0 on [shape=(k,)].
+        spectrum: E exp((tilt + i w) X) / E exp(tilt X) there [shape=(k,), complex128].
+        error: bound on the error of every number of the spectrum, relative to that at 0; of the moment at the tilt too.
+        infinite: probability of an infinite loss, with all that was cut off.
+    """
+
+    tilt: float
+    log_moment: float
+    period: float
+    frequencies: Floats
+    spectrum: Complex
+    error: float
+    infinite: float
+
+    @cached_property
+    def _waves(self) -> Complex:
+        """The spectrum over z (z + 1) and the period."""
+        out: Complex = self.spectrum / ((self.tilt + 1j * self.frequencies) * (self.tilt + 1 + 1j * self.frequencies) * self.period)
+        # Every frequency but 0, which is the first, stands for its negative too.
+        out[1:] *= 2
+        return out
+
+    def delta(self, epsilon: float) -> float:
+        """Delta at ``epsilon``: an upper bound."""
+        found = float((self._waves * np.exp(-1j * self.frequencies * epsilon)).real.sum())
+        # What errors of all frequencies, also of those that are left out, come to: 1 / |z (z + 1)| at 0 and its integral.
+        wide = self.tilt * (self.tilt + 1)
+        wrong = self.error * (1 / (self.period * wide) + 0.5 / math.sqrt(wide))
+        log_scale = self.log_moment - self.tilt * epsilon
+        return math.exp(min(log_scale, 700.0)) * (max(found, 0.0) + wrong) * (1 + self.error) + self.infinite
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest epsilon at ``delta``, to a part in 10^9; infinite where there is none."""
+        if self.infinite >= delta:
+            return math.inf
+        if self.delta(0.0) <= delta:
+            return 0.0
+        # The Chernoff bound is enough but for rounding.
+        low, high = 0.0, max((self.log_moment - math.log(delta - self.infinite)) / self.tilt, 0.0) + 1 / self.tilt
+        if not self.delta(high) <= delta:
+            return math.inf
+        while high - low > 1e-9 * high:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
 
 
 @dataclass(frozen=True, eq=False)
-class Composed:
-    """A composed privacy loss on a grid, by its spectrum.
-
-    The spectrum of a sum of many losses is all but zero beyond its lowest frequencies, a handful out of millions; what hangs on
-    it is summed over those alone, in closed form.
+class Loss:
+    """The losses of an event, on a grid in rows of equal length; rows without mass are left out.
 
     Attributes:
-        step: grid step.
-        lowest: index of the lowest loss; all but TAIL of the finite losses lie within ``size`` points from there.
-        length: points of the transform, ``size`` or more.
-        bins: frequencies at which the spectrum is not negligible, increasing, in turns per ``length`` [shape=(k,), int64].
-        spectrum: the transform of the masses there [shape=(k,), complex128].
-        infinite: mass of an infinite loss, with all that was cut off or may be lost to rounding.
+        count: repetitions.
+        step: of the grid.
+        starts: index of the first loss of every row [shape=(r,)].
+        mass: of one repetition [shape=(r, c)].
+        lost: probability of an infinite loss in one repetition.
+        variance: of all repetitions' loss together, about.
     """
 
+    count: int
     step: float
-    lowest: int
-    size: int
-    length: int
-    bins: npt.NDArray[np.int64]
-    spectrum: Complex
-    infinite: float
+    starts: npt.NDArray[np.int64]
+    mass: Floats
+    lost: float
+    variance: float
+
+    @classmethod
+    def of(cls, event: Event, grid: LossGrid, step: float, rare: float) -> Loss:
+        """From an event's grid, without the largest losses, as many as have less than ``rare`` in all repetitions."""
+        above = np.cumsum(grid.mass[::-1])[::-1]
+        size = int(np.count_nonzero(above * event.count >= rare)) or 1
+        lost = grid.lost + (float(above[size]) if size < len(above) else 0.0)
+        width = math.isqrt(size) + 1
+        rows = np.append(grid.mass[:size], np.zeros(-size % width)).reshape(-1, width)
+        occupied = np.flatnonzero(rows.any(axis=1))
+        return cls(event.count, step, grid.lowest + width * occupied, rows[occupied], lost, event.count * event.spread**2)
 
     @property
-    def end(self) -> int:
-        """Index past the highest loss."""
-        return self.lowest + self.size
+    def losses(self) -> Floats:
+        """The loss of every mass."""
+        out: Floats = self.step * (self.starts[:, None] + np.arange(self.mass.shape[1]))
+        return out
 
-    @cached_property
-    def _waves(self) -> tuple[npt.NDArray[np.int64], Complex, Complex]:
-        """Frequencies above 0, and the coefficients of :meth:`tail`'s two sums there."""
-        positive = self.bins > 0
-        bins = self.bins[positive]
-        # A real transform has each of them twice, but for the highest of an even length.
-        twice = self.spectrum[positive] * np.where(2 * bins == self.length, 1.0, 2.0)
-        turned = -_turns_less_1(bins, self.length)
-        return bins, twice / turned, twice / (math.exp(-self.step) * turned - math.expm1(-self.step))
+    def log_moments(self, tilts: Floats) -> Floats:
+        """log E exp(tilt X) of all repetitions at each tilt."""
+        occupied = self.mass > 0
+        log_terms = np.log(self.mass[occupied]) + tilts[:, None] * self.losses[occupied]
+        top = log_terms.max(axis=1)
+        out: Floats = self.count * (top + np.log(np.exp(log_terms - top[:, None]).sum(axis=1)))
+        return out
 
-    @cached_property
-    def _beyond(self) -> tuple[float, float]:
-        """What :meth:`tail`'s two geometric sums would add from past the highest loss on."""
-        bins, plain, fading = self._waves
-        turn = self._turn(bins, self.end)
-        return float((plain * turn).sum().real), float((fading * turn).sum().real)
+    def tilted(self, tilt: float) -> Floats:
+        """The masses, weighed by exp(tilt X), that sum to 1."""
+        losses = self.losses
+        top = float(losses[self.mass > 0].max())
+        weighed = self.mass * np.exp(np.minimum(tilt * (losses - top), 0.0))
+        out: Floats = weighed / weighed.sum()
+        return out
 
-    @cached_property
-    def _mean(self) -> float:
-        return float(self.spectrum[0].real) if self.bins.size and self.bins[0] == 0 else 0.0
+    def spectrum(self, tilted: Floats, frequencies: Floats) -> Complex:
+        """E exp(i w X) of all repetitions, of tilted masses, at each frequency w."""
+        at_once = max(AT_ONCE // sum(self.mass.shape), 1)
+        parts = []
+        for first in range(0, len(frequencies), at_once):
+            turn = 1j * self.step * frequencies[first : first + at_once]
+            # Turns within a row, and from row to row.
+            within, starts = np.exp(np.outer(np.arange(self.mass.shape[1]), turn)), np.exp(np.outer(self.starts, turn))
+            parts.append(((tilted @ within) * starts).sum(axis=0))
+        return _power(np.concatenate(parts), self.count)
 
-    def _turn(self, bins: npt.NDArray[np.int64], index: int) -> Complex:
-        return 1 + _turns_less_1(bins * index, self.length)
-
-    @cached_property
-    def _tails(self) -> tuple[Floats, Floats]:
-        """Both of :meth:`tail`'s sums from every loss on."""
-        full = np.zeros(self.length // 2 + 1, np.complex128)
-        full[self.bins] = self.spectrum
-        mass = np.roll(fft.irfft(full, self.length, workers=-1), -self.lowest)[: self.size]
-        falling = np.append(0.0, np.maximum(mass, 0.0)[::-1])
-        # A recursion from the largest loss down neither overflows nor cancels.
-        faded = _fading_sums(falling, self.step)
-        return np.cumsum(falling)[::-1], faded[::-1]
-
-    def tail(self, first: int) -> tuple[float, float]:
-        """Two sums over the losses from index ``first`` on: of the masses, and of mass * exp((first - index) * step)."""
-        if self.bins.size * MANY_BINS > self.length:
-            above, weighed = (float(sums[min(first - self.lowest, self.size)]) for sums in self._tails)
-            return above, weighed
-        bins, plain, fading = self._waves
-        count = max(self.end - first, 0)
-        faded = -math.expm1(-self.step * count)
-        turn = self._turn(bins, first)
-        beyond_plain, beyond_fading = self._beyond
-        above = self._mean * count + float((plain * turn).sum().real) - beyond_plain
-        weighed = self._mean * faded / -math.expm1(-self.step)
-        weighed += float((fading * turn).sum().real) - (1 - faded) * beyond_fading
-        return above / self.length, weighed / self.length
+    def transform(self, tilted: Floats, length: int, frequencies: int) -> Complex:
+        """The spectrum at so many frequencies, all whole multiples of 2 pi / (length step), by a fast Fourier transform."""
+        folded = np.bincount((self.starts[:, None] + np.arange(self.mass.shape[1])).ravel() % length, tilted.ravel(), length)
+        return _power(np.conj(fft.fft(folded)), self.count)[np.arange(frequencies) % length]
 
 
-def _composed(events: Sequence[Event]) -> list[list[Composed]]:
-    """Composed loss distributions of every prefix of the events, a record added and a record removed.
-
-    dp-accounting composes the same distributions pair by pair. Transforms of the first one or two events tell which frequencies
-    are left at all, and the others' are summed at those: about a tenth of the time (``benchmarks/bench_accountant.py``), which a
-    calibration asks for a dozen times; a test holds both together.
-    """
-    step = _step(events)
-    counts = [event.count for event in events]
-    while True:
-        directions = [
-            [_without_rare(grid, count) for grid, count in zip(grids, counts, strict=True)]
-            for grids in zip(*(event.losses(step) for event in events), strict=True)
-        ]
-        supports = [_support(grids, counts, step) for grids in directions]
-        size = max(size for _, size in supports)
-        if size <= LARGEST_GRID:
-            return [_compose(grids, counts, step, *at) for grids, at in zip(directions, supports, strict=True)]
-        step *= 1.1 * size / LARGEST_GRID
-
-
-def _step(events: Sequence[Event]) -> float:
-    """Step of the grid that events are composed on.
-
-    Whatever the step, each event's grid dominates it (:func:`~vertimrf.privacy.events.connect_the_dots`), so the composed epsilon
-    is an upper bound; the step only decides how far above. A loss l between multiples a and b = a + h becomes one of them, which
-    adds (l - a) (b - l) <= h min(|l|, h / 4) to the variance, but for a factor of 1 + h / 2, and half of that to the mean. So
-    events with a spread s, the root of the mean of l^2, add at most the sum of count h min(s, h / 4). Where that is SLACK of the
-    composed variance, epsilon rises by about half of SLACK, and no finer step is worth its time: an event of next to no loss
-    would ask for the finest grid there is. What such events cost by themselves, as the first of a list, is rounded up by more, to
-    about h.
-    """
-    counts = np.array([event.count for event in events], np.float64)
-    spreads = np.array([event.spread for event in events])
-    total = math.sqrt(float((counts * spreads**2).sum()))
-    if total == 0:
-        # Nothing is revealed at all.
-        return 1.0
-    coarsest = total / STEPS_PER_TOTAL
-    tried = coarsest * np.geomspace(1e-9, 1, 2000)
-    gained = (counts * tried[:, None] * np.minimum(spreads, tried[:, None] / 4)).sum(axis=1)
-    enough = float(tried[max(int(np.searchsorted(gained, SLACK * total**2)) - 1, 0)])
-    step = max(min(float(spreads.min()) / STEPS_PER_SPREAD, coarsest), enough)
-    return max(step, (total * 14 + total**2 * 2) / LARGEST_GRID)
-
-
-def _without_rare(grid: LossGrid, count: int) -> LossGrid:
-    """The grid without its largest losses, as many as together have less than TAIL in all repetitions: they count as infinite."""
-    above = np.cumsum(grid.mass[::-1])[::-1]
-    kept = np.nonzero(above * count >= TAIL)[0]
-    return LossGrid(grid.lowest, grid.mass[: kept[-1] + 1])
-
-
-def _compose(grids: list[LossGrid], counts: list[int], step: float, lowest: int, size: int) -> list[Composed]:
-    length = fft.next_fast_len(size, real=True)
-    bins = np.arange(length // 2 + 1)
-    spectrum = np.ones(length // 2 + 1, np.complex128)
-    finite = lost = 0.0
-    out = []
-    for grid, count in zip(grids, counts, strict=True):
-        few = FEW_TERMS * length // len(grid.mass)
-        if len(bins) > few:
-            transform = _transform(grid, length)[bins]
-            kept = np.abs(transform) > NEGLIGIBLE ** (1 / count)
-            bins, spectrum, transform = bins[kept], spectrum[kept], transform[kept]
-        spectrum = spectrum * (transform**count if len(bins) > few else _power_at(grid, count, bins, length))
-        kept = np.abs(spectrum) > NEGLIGIBLE
-        bins, spectrum = bins[kept], spectrum[kept]
-        finite += count * math.log(min(float(grid.mass.sum()), 1.0))
-        # What was cut off, and what rounding may do to the spectrum and to its power.
-        lost += TAIL + count * ROUNDING
-        infinite = -math.expm1(finite) + TAIL + lost + 1e-17 * length
-        out.append(Composed(step, lowest, size, length, bins, spectrum, infinite))
-    return out
-
-
-def _transform(grid: LossGrid, length: int) -> Complex:
-    """The discrete Fourier transform of a grid's masses [shape=(length // 2 + 1,)]."""
-    wrapped = np.zeros(length)
-    occupied = np.nonzero(grid.mass)[0]
-    np.add.at(wrapped, (occupied + grid.lowest) % length, grid.mass[occupied])
-    out: Complex = fft.rfft(wrapped, workers=-1)
-    return out
-
-
-def _power_at(grid: LossGrid, count: int, bins: npt.NDArray[np.int64], length: int) -> Complex:
-    """A power of the transform at some frequencies [shape of bins].
-
-    Written as 1 + what it differs by from 1, which is small and keeps its digits, as millions of repetitions ask for.
-    """
-    # Points in rows of about as many: only turns within a row, w, and from row to row, s, are needed, less 1 each, and
-    # (1 + s) (1 + w) - 1 = (1 + s) w + s.
-    width = math.isqrt(len(grid.mass)) + 1
-    rows = np.append(grid.mass, np.zeros(-len(grid.mass) % width)).reshape(-1, width)
-    within = np.einsum("rw,wk->rk", rows, _turns_less_1(-np.arange(width)[:, None] * bins, length))
-    starts = _turns_less_1(-(grid.lowest + width * np.arange(len(rows)))[:, None] * bins, length)
-    away = (within * (1 + starts) + starts * rows.sum(axis=1)[:, None]).sum(axis=0) + (float(grid.mass.sum()) - 1)
-    squared = np.maximum(2 * away.real + away.real**2 + away.imag**2, -1.0)
-    with np.errstate(divide="ignore"):  # a frequency that the masses cancel at
-        size = np.exp(0.5 * count * np.log1p(squared))
-    angle = count * np.arctan2(away.imag, 1 + away.real)
+def _power(numbers: Complex, exponent: int) -> Complex:
+    with np.errstate(divide="ignore"):  # a frequency that masses cancel at
+        size = np.exp(exponent * np.log(np.abs(numbers)))
+    angle = exponent * np.angle(numbers)
     out: Complex = size * np.cos(angle) + 1j * (size * np.sin(angle))
     return out
 
 
-def _turns_less_1(times: npt.NDArray[np.int64], length: int) -> Complex:
-    """exp(2 pi i times / length) - 1; whole turns are taken out first, exactly."""
-    half = (math.pi / length) * ((times + length // 2) % length - length // 2)
-    sine = np.sin(half)
-    out: Complex = 2j * sine * np.cos(half) - 2 * sine**2
-    return out
+def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
+    """Losses of the events, a record added and a record removed, to compose at about ``delta``.
+
+    Whatever the grids, each dominates its event's loss (:func:`~vertimrf.privacy.events.connect_the_dots`).
+    """
+    total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or LEAST_TOTAL
+    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or LEAST_TOTAL for event in events]
+    sides = zip(*(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)), strict=True)
+    return [
+        [Loss.of(event, grid, step, CUT * delta) for event, grid, step in zip(events, grids, steps, strict=True)]
+        for grids in sides
+    ]
 
 
-def _support(grids: list[LossGrid], counts: list[int], step: float) -> tuple[int, int]:
-    """Chernoff bounds that all but TAIL of every prefix's loss lies within: index of the lowest loss, number of points."""
-    orders = np.geomspace(1e-3, 3000, 80)
-    orders = np.concatenate([-orders, orders])
-    lowest, highest = 0, 0
-    least = most = 0
-    exponent = np.zeros(len(orders))
-    for grid, count in zip(grids, counts, strict=True):
-        # Runs of points count as their outer end, so that a long grid takes no longer than a short one.
-        run = -(-len(grid.mass) // BOUND_POINTS)
-        mass = np.append(grid.mass, np.zeros(-len(grid.mass) % run)).reshape(-1, run).sum(axis=1)
-        occupied = np.nonzero(mass)[0]
-        first = grid.lowest + run * occupied
-        ends = np.where(orders[:, None] > 0, first + run - 1, first)
-        tilted = orders[:, None] * ends * step
-        top = tilted.max(axis=1, keepdims=True)
-        exponent += count * (top[:, 0] + np.log((np.exp(tilted - top) * mass[occupied]).sum(axis=1)))
-        bounds = (exponent + math.log(2 * len(grids) / TAIL)) / orders
-        least += count * int(first[0])
-        most += count * int(first[-1] + run - 1)
-        highest = max(highest, min(math.ceil(bounds[orders > 0].min() / step), most))
-        lowest = min(lowest, max(math.floor(bounds[orders < 0].max() / step), least))
-    return lowest, highest - lowest + 1
+def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None) -> Composed:
+    """Composed losses of one direction, to tell epsilon at ``delta``, or delta at ``epsilon``, where it is about ``delta``."""
+    total = math.sqrt(sum(loss.variance for loss in losses)) or LEAST_TOTAL
 
+    def moments_at(tilts: Floats) -> Floats:
+        out: Floats = np.sum([loss.log_moments(tilts) for loss in losses], axis=0)
+        return out + 0.5 * (SMOOTHING * total) ** 2 * tilts * (tilts + 1)
 
-def _epsilon(loss: Composed, delta: float) -> float:
-    """Smallest epsilon at ``delta``."""
-    # delta(e) = sum over losses l >= e of mass(l) (1 - exp(e - l)), which falls as e grows.
-    first, last = max(loss.lowest, 0), loss.end - 1
+    def chernoff(tilts: Floats, moments: Floats) -> Floats:
+        """What is to be least: a bound on epsilon at delta, or on the logarithm of delta at epsilon."""
+        # max(1 - exp(-u), 0) is at most so many times exp(tilt u).
+        log_most = moments + tilts * np.log(tilts) - (tilts + 1) * np.log1p(tilts)
+        return (log_most - math.log(delta)) / tilts if epsilon is None else log_most - tilts * epsilon
 
-    def excess(index: int) -> float:
-        above, weighed = loss.tail(index)
-        return above + loss.infinite - weighed - delta
-
-    if excess(last) > 0:
-        return math.inf
-    below = first - 1
-    while last - below > 1:
-        middle = (below + last) // 2
-        if excess(middle) <= 0:
-            last = middle
+    tilts = TILTS / total
+    moments = moments_at(tilts)
+    finer = tilts[int(np.argmin(chernoff(tilts, moments)))] * FINER
+    tilts, moments = np.append(tilts, finer), np.append(moments, moments_at(finer))
+    bounds = chernoff(tilts, moments)
+    # The largest that is nearly as good, as far as rounding errors stay small beside delta: periods are then short.
+    worse = math.log(max(WORTH / (ROUNDING * sum(loss.count for loss in losses)), 1.0))
+    near = (bounds - bounds.min()) * (tilts if epsilon is None else 1.0) <= worse
+    best = int(np.argmax(np.where(near, tilts, 0.0)))
+    tilt, log_moment = float(tilts[best]), float(moments[best])
+    at = max(float(bounds.min()) - LOOSE / tilt, 0.0) if epsilon is None else epsilon
+    # Losses below epsilon add exp(-tilt period) at most, and larger ones count as one or more periods smaller: a Chernoff bound.
+    small = -math.log(WRAPPED * delta)
+    larger = tilts > 1.01 * tilt
+    beyond = (moments - tilts * at + small)[larger] / (tilts[larger] - tilt)
+    first, *others = sorted(losses, key=lambda loss: 1 / (loss.step * max(loss.variance, TINY)))
+    period = max(small / tilt, float(beyond.min(initial=math.inf)) if larger.any() else 0.0)
+    # A whole number of steps of the first grid.
+    length = math.ceil(period / first.step)
+    length = fft.next_fast_len(length) if length <= MOST_LENGTH else length
+    period = length * first.step
+    smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MOST_FREQUENCIES))
+    frequencies = 2 * math.pi / period * np.arange(math.ceil(LAST * period / (2 * math.pi * smoothing)) + 1)
+    angle = frequencies * smoothing**2 * (0.5 + tilt)
+    spectrum = np.exp(-0.5 * (smoothing * frequencies) ** 2) * (np.cos(angle) + 1j * np.sin(angle))
+    log_moment += 0.5 * (smoothing**2 - (SMOOTHING * total) ** 2) * tilt * (tilt + 1)
+    # What narrows the spectrum most comes first: there is less left to compute for the others.
+    for loss in (first, *others):
+        tilted = loss.tilted(tilt)
+        if loss is first and length <= MOST_LENGTH:
+            spectrum *= loss.transform(tilted, length, len(frequencies))
         else:
-            below = middle
-    # Between grid points delta(e) = above - exp(e - l) weighed, with l the upper one: solve for e.
-    above, weighed = loss.tail(last)
-    short = above + loss.infinite - delta
-    between = math.log(short / weighed) if short > 0 and weighed > 0 else -math.inf
-    return max(last * loss.step + max(between, -loss.step), 0.0)
+            spectrum *= loss.spectrum(tilted, frequencies)
+        kept = np.abs(spectrum) > NEGLIGIBLE
+        frequencies, spectrum = frequencies[kept], spectrum[kept]
+    infinite = sum(loss.count * loss.lost for loss in losses)
+    error = math.exp(-0.5 * LAST**2) + NEGLIGIBLE * len(losses) + ROUNDING * abs(log_moment)
+    error += ROUNDING * sum(loss.count + math.sqrt(loss.count * loss.variance) * float(frequencies[-1]) for loss in losses)
+    return Composed(tilt, log_moment, period, frequencies, spectrum, error, infinite)

@@ -16,26 +16,29 @@ for odd w its noise has the law of the sum of w draws, but for the factor named 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
-from ..errors import PrivacyError
-
 __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "log_sum", "ratio_law"]
 
 Floats = npt.NDArray[np.float64]
 
-# Grid steps per standard deviation of a bucket's ratio: its variance is overstated by less than one part in ten thousand.
-STEPS_PER_SPREAD = 50.0
-# The noise of a bucket is followed so many standard deviations out, beyond the shift that a record makes, and the mean over
-# buckets until what is left has this probability; both count as an infinite loss.
-REACH = 10.0
-RARE = 1e-20
-# Relative error of a double-precision transform, per power and per point.
-ROUNDING = 2.5e-16
-ROUNDING_PER_POINT = 1e-17
+# Grid steps per standard deviation of a bucket's ratio, whose variance is overstated by less than one part in ten thousand; and of
+# the mean over buckets, which matters when there are few.
+STEPS_PER_SPREAD, STEPS_PER_MEAN = 50.0, 1000.0
+# The noise of a bucket is followed so many standard deviations out at most, beyond the shift that a record makes. What is left,
+# and what is left of the mean over buckets, has at least this probability, which counts as an infinite loss.
+REACH = 12.0
+RARE = 1e-26
+# Relative error of a double-precision transform, per power: a third of it is seen against extended precision.
+ROUNDING = 1e-16
+# A law is convolved weighed by exponentials of the orders whose Chernoff bounds have these exponents: far out is a law of 60.
+EXPONENTS = (25.0,)
+# The least order of the Chernoff bounds, times a standard deviation; large ratios ask for small ones.
+LEAST_ORDER = 1e-5
 # Distance from the exact law of a draw of noise (see kernels.count_sketch), and the epsilon up to which it is covered: it adds
 # 1 + e^epsilon times itself to delta.
 DRAW_DISTANCE = 2.0**-127
@@ -50,7 +53,7 @@ TINY = 1e-250
 # Numbers of a table that is worked on at once.
 MOST_AT_ONCE = 1 << 24
 # Points of the law of a mean over buckets.
-MOST_WINDOW = 1 << 25
+MOST_WINDOW = 1 << 19
 # Points that the other direction's are computed from.
 RENYI_POINTS = 2000
 
@@ -60,7 +63,8 @@ def excess(groups: int, variance: float) -> float:
     return 2 * math.sinh(groups / (2 * variance)) ** 2
 
 
-def ratio_law(groups: int, variance: float, buckets: int) -> tuple[Floats, Floats, float]:
+@lru_cache(maxsize=4)
+def ratio_law(groups: int, variance: float, buckets: int, rare: float = RARE) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q.
 
     Each bucket's ratio is spread over its two neighbours on a grid so that its mean stays: the result dominates the exact
@@ -69,27 +73,40 @@ def ratio_law(groups: int, variance: float, buckets: int) -> tuple[Floats, Float
 
     Args:
         groups: values that a record has.
-        variance: kappa, at least ``groups`` and at least 4.
+        variance: kappa, at least 4.
         buckets: B.
+        rare: probability that may be left out, about; at least RARE. The largest ratios ask for a long grid.
 
     Returns:
         Ratios [shape=(k,), increasing, above 0], their probabilities under Q (times the ratio: under P), and a bound on the
         probability that is missing or misplaced, in either direction.
     """
-    deviation, mass = bucket_ratio(groups, variance)
-    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / STEPS_PER_SPREAD)
+    reach = reach_of(rare / buckets)
+    deviation, mass = bucket_ratio(groups, variance, reach=reach)
+    steps = max(STEPS_PER_SPREAD, STEPS_PER_MEAN / math.sqrt(buckets))
+    ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / steps, rare)
     # What lies beyond the reach, with and without the record; and the sampler.
-    lost += 4 * buckets * float(special.ndtr(-REACH)) + 10 * groups * ROUNDING
+    lost += 4 * buckets * float(special.ndtr(-reach))
     lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
-    return ratio, convolved, lost
+    return ratio, convolved * math.exp(buckets * gaussian_sum_error(groups, variance)), lost
 
 
-def bucket_ratio(groups: int, variance: float, weight: float = 1.0) -> tuple[Floats, Floats]:
+def gaussian_sum_error(groups: int, variance: float) -> float:
+    """Logarithm of a bound on the factor between the law of a sum of discrete Gaussians and a discrete Gaussian (Kairouz, Liu and
+    Steinke, 2021)."""
+    return 10 * groups * math.exp(-(math.pi**2) * variance)
+
+
+def reach_of(rare: float) -> float:
+    """Standard deviations beyond which a Gaussian's noise has this probability, at most REACH."""
+    return min(-float(special.ndtri(rare)), REACH)
+
+
+def bucket_ratio(groups: int, variance: float, weight: float = 1.0, reach: float = REACH) -> tuple[Floats, Floats]:
     """A bucket's ratio, less 1, of a record that adds ``weight`` times a sign to every group, and its probabilities under Q."""
-    # Sums of discrete Gaussians are discrete Gaussians but for a factor of exp(10 groups exp(-pi^2 kappa)) (Kairouz, Liu and
-    # Steinke, 2021), which at kappa = 4 is 1 + groups 7e-16: it goes with the rounding errors.
+    # Sums of discrete Gaussians are discrete Gaussians but for a factor: see gaussian_sum_error.
     sigma = math.sqrt(groups * variance)
-    last = math.ceil(REACH * sigma + weight * groups)
+    last = math.ceil(reach * sigma + weight * groups)
     sums = np.arange(0.5 if groups % 2 else 0.0, last + 1)
     mass = np.exp(-0.5 * (sums / sigma) ** 2)
     if groups % 2 == 0:
@@ -100,49 +117,75 @@ def bucket_ratio(groups: int, variance: float, weight: float = 1.0) -> tuple[Flo
 
 
 def mean_law(
-    deviation: Floats, mass: Floats, buckets: int, step: float, rare: float = RARE, least_order: float = 0.1
+    deviation: Floats, mass: Floats, buckets: int, step: float, rare: float
 ) -> tuple[Floats, Floats, float]:
-    """Law of the mean over buckets of independent ratios, on a grid of ``step`` for their sum; see :func:`ratio_law`.
+    """Law of the mean over buckets of independent ratios, on a grid of ``step`` for their sum, or of larger steps where there would
+    be too many; see :func:`ratio_law`.
 
-    What is lost counts the window's cut and rounding.
+    The law is convolved as it stands, and weighed by exp(order x) for a few orders. Rounding errors, which are as small beside the
+    largest probability everywhere, are then small beside the probabilities far out too. They are added to each, and of the
+    upper bounds that this gives the least is taken. What lies beyond the grid folds back and only adds; it is lost besides.
     """
-    below = np.floor(deviation / step)
-    above = deviation / step - below
-    index = np.concatenate([below, below + 1]).astype(np.int64)
-    mass = np.concatenate([mass * (1 - above), mass * above])
-    index, mass = index[mass > 0], mass[mass > 0]
-    low, high = _window(index, mass, buckets, step, rare, least_order)
+    # On a grid from the least ratio on, no mean lies below it.
+    least = float(deviation.min())
+    while True:
+        place = (deviation - least) / step
+        below = np.floor(place)
+        above = place - below
+        index = np.concatenate([below, below + 1]).astype(np.int64)
+        both = np.concatenate([mass * (1 - above), mass * above])
+        index, both = index[both > 0], both[both > 0]
+        low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare)
+        if high - low < MOST_WINDOW:
+            break
+        step *= 2
     size = fft.next_fast_len(high - low + 1, real=True)
-    spread = np.zeros(size)
-    np.add.at(spread, index % size, mass)
-    convolved = np.roll(fft.irfft(fft.rfft(spread) ** buckets, size), -low)[: high - low + 1]
-    ratio = 1 + np.arange(low, high + 1) * step / buckets
-    kept = (convolved > 0) & (ratio > 0)
-    return ratio[kept], convolved[kept], 4 * rare + buckets * ROUNDING + size * ROUNDING_PER_POINT
+    law = np.full(high - low + 1, np.inf)
+    middle = float((both * index).sum() / both.sum())
+    # Of the sum of all buckets.
+    sums = np.arange(low, high + 1) - buckets * middle
+    for order in orders:
+        tilted = order * (index - middle)
+        top = float(tilted.max())
+        weighed = both * np.exp(tilted - top)
+        total = float(weighed.sum())
+        spread = np.bincount(index % size, weighed / total, size)
+        spectrum = fft.rfft(spread) ** buckets
+        convolved = np.roll(fft.irfft(spectrum, size), -low)[: high - low + 1]
+        error = (buckets + 10) * ROUNDING * 2 * float(np.abs(spectrum).sum()) / size
+        log_scale = buckets * (top + math.log(total)) - order * sums
+        with np.errstate(over="ignore"):
+            np.minimum(law, (np.maximum(convolved, 0.0) + error) * np.exp(log_scale), out=law)
+    return 1 + least + np.arange(low, high + 1) * step / buckets, law, 4 * rare
 
 
 def _window(
-    index: npt.NDArray[np.int64], mass: Floats, buckets: int, step: float, rare: float, least_order: float
-) -> tuple[int, int]:
-    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record."""
-    orders = np.geomspace(least_order, 1e4, 100) / math.sqrt(buckets * float((mass * index**2.0).sum()))
-    ends = []
+    index: npt.NDArray[np.int64], mass: Floats, buckets: int, most: float, rare: float
+) -> tuple[int, int, list[float]]:
+    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record; and
+    the orders whose bounds have exponents of EXPONENTS, 0 among them. ``most`` is the largest ratio."""
+    mean = float((mass * index).sum() / mass.sum())
+    centred = index - mean
+    orders = np.geomspace(LEAST_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))
+    ends, chosen = [], [0.0]
     for sign in (1.0, -1.0):
         log_moment = np.empty(len(orders))
+        slope = np.empty(len(orders))
         # One order after the other: of much noise there are many values.
         for i, order in enumerate(orders):
-            tilted = sign * order * index
+            tilted = sign * order * centred
             top = tilted.max()
-            log_moment[i] = buckets * (top + np.log((np.exp(tilted - top) * mass).sum()))
-        # With the record, one bucket's law is tilted by its ratio, which is at most 1 + the largest deviation.
-        ends.append(float(((log_moment + math.log((1 + int(index.max()) * step) / rare)) / orders).min()))
-    if not all(map(math.isfinite, ends)):
-        raise PrivacyError("Count sketches of so little noise have no price in double precision: take more, or fewer records.")
-    low = max(math.floor(-ends[1]), buckets * int(index.min()))
-    high = min(math.ceil(ends[0]), buckets * int(index.max()))
-    if not 0 <= high - low < MOST_WINDOW:
-        raise PrivacyError("The ratios of these count sketches span too many values to price: take more noise, or fewer records.")
-    return low, high
+            weighed = np.exp(tilted - top) * mass
+            total = weighed.sum()
+            log_moment[i] = buckets * (top + np.log(total))
+            slope[i] = buckets * (sign * centred * weighed).sum() / total
+        # With the record, one bucket's law is tilted by its ratio.
+        ends.append(float(((log_moment + math.log(most / rare)) / orders).min()))
+        exponents = orders * slope - log_moment
+        chosen += [sign * float(orders[int(np.argmin(np.abs(exponents - exponent)))]) for exponent in EXPONENTS]
+    low = max(math.floor(buckets * mean - ends[1]), buckets * int(index.min()))
+    high = min(math.ceil(buckets * mean + ends[0]), buckets * int(index.max()))
+    return low, high, list(dict.fromkeys(chosen))
 
 
 def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from ..errors import PrivacyError
-from .count_sketch import REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
+from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
 from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
@@ -37,9 +37,13 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 # Noise values on either side that a Gaussian's loss is computed from one by one.
-MOST_NOISE_POINTS = 1 << 16
-# Probability, over all keys, of sketch levels so rare that their loss counts as infinite.
-RARE = 1e-14
+MOST_NOISE_POINTS = 1 << 13
+# Standard deviations of a Gaussian's noise that are covered, and the probability of what lies beyond.
+GAUSSIAN_REACH, BEYOND_REACH = 12.0, 4e-33
+# Losses that have less than this probability may always count as infinite.
+LEAST_RARE = 1e-30
+# A law whose masses lack more than this to 1 lacks more than rounding errors.
+LACKING = 1e-11
 # Points of one event's grid; losses further up count as infinite.
 MOST_POINTS = 1 << 25
 # Bounds within which every formula here keeps its digits; all are far beyond any use.
@@ -51,9 +55,9 @@ MOST_SENSITIVITY = 10**9
 MOST_LEVEL = 1 << 16
 # Outcomes of a sketch event, and sums of a count sketch's noise, that are computed one by one.
 MOST_ATOMS = 1 << 17
-MOST_SUMS, MOST_PERSON_SUMS = 1 << 17, 1 << 14
+MOST_SUMS, MOST_PERSON_SUMS = 160_000, 20_000
 MOST_ATTRIBUTES = 10_000
-LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE = 4.0, 1e6
+LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_GROUPS_PER_VARIANCE = 4.0, 1e6, 8.0
 MOST_BUCKETS = 1 << 15
 # Records of a person that count sketches are priced for.
 MOST_PERSON_RECORDS = 64
@@ -65,11 +69,13 @@ class LossGrid:
 
     Attributes:
         lowest: index of the first grid point (the loss is index * step).
-        mass: probability of each grid point [float64]; what is missing to 1 is the mass of an infinite loss.
+        mass: probability of each grid point [float64].
+        lost: probability of an infinite loss. It is not what ``mass`` lacks to 1, which tells nothing below 1e-16.
     """
 
     lowest: int
     mass: Floats
+    lost: float = 0.0
 
 
 class Event(Protocol):
@@ -86,8 +92,9 @@ class Event(Protocol):
     def spread(self) -> float:
         """Standard deviation of one repetition's privacy loss; sets the grid."""
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        """One repetition's losses, a record added and a record removed, on multiples of ``step``."""
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+        """One repetition's losses, a record added and a record removed, on multiples of ``step``. Losses of a probability of about
+        ``rare`` may count as infinite."""
 
     def renyi(self, orders: Floats) -> Floats:
         """Rényi divergence of all repetitions at each order, the larger direction."""
@@ -122,24 +129,26 @@ class GaussianEvent:
     def spread(self) -> float:
         return self.sensitivity / self.sigma
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        # Beyond 10 sigma lies less than 1e-22 of the mass, far less than what the accountant adds for rounding.
-        reach = float(math.ceil(10 * self.sigma) + 1)
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+        reach = float(math.ceil(GAUSSIAN_REACH * self.sigma) + 1)
         if reach <= MOST_NOISE_POINTS:
             noise = np.arange(-reach, reach + 1, dtype=np.float64)
             mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
             mass /= mass.sum()
         else:
-            # Blocks of noise values, each at its largest loss: up by at most a 6,000th of the spread. The masses are those
-            # of the rounded continuous Gaussian, which within 10 sigma agree to 101 / (24 sigma^2) of themselves.
+            # Blocks of noise values, each split between its least and its largest loss so that both measures keep their mass, or
+            # more goes up: a half, and a quarter of how much the logarithms of density and loss rise within the block. The masses
+            # are those of the rounded continuous Gaussian, of which the discrete one's exceed none by more than 1 / (24 sigma^2).
             edges = np.linspace(-reach, reach + 1, 2 * MOST_NOISE_POINTS + 1).round()
             z = (edges - 0.5) / self.sigma
             low, high = z[:-1], z[1:]
             mass = np.where(low > 0, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
-            mass *= 1 + 5 / self.sigma**2
-            noise = edges[1:] - 1
+            mass *= 1 + 0.05 / self.sigma**2
+            noise = np.append(edges[:-1], edges[1:] - 1)
+            upper = np.minimum(0.5 + 0.25 * (high - low) * (np.maximum(-low, 0.0) + self.spread), 1.0)
+            mass = np.append((1 - upper) * mass, upper * mass)
         loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)
-        grid = connect_the_dots(loss, mass, step)
+        grid = connect_the_dots(loss, mass, step, BEYOND_REACH)
         return grid, grid
 
     def renyi(self, orders: Floats) -> Floats:
@@ -231,13 +240,14 @@ class SketchEvent:
     def spread(self) -> float:
         return math.sqrt(2 * self.rho / self.keys)
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, log_ratio = self.atoms
-        rare = RARE / self.keys
-        return (
-            connect_the_dots(*_without_rare(log_ratio, np.exp(log_p + log_ratio), rare), step),
-            connect_the_dots(*_without_rare(-log_ratio, np.exp(log_p), rare), step),
-        )
+        out = []
+        for loss, mass in ((log_ratio, np.exp(log_p + log_ratio)), (-log_ratio, np.exp(log_p))):
+            lacking = 1 - float(mass.sum())
+            lost = rare + (lacking if lacking > LACKING else 0.0)
+            out.append(connect_the_dots(*_without_rare(loss, mass, rare), step, lost))
+        return out[0], out[1]
 
     def renyi(self, orders: Floats) -> Floats:
         log_p, log_ratio = self.atoms
@@ -251,8 +261,8 @@ class CountSketchEvent:
 
     Attributes:
         groups: values that a record has, of all parties together; one with a weight, as often.
-        variance: parameter of the noise of each number, over its weight; at least ``groups``, below which one record alone would
-            show, and 4.
+        variance: parameter of the noise of each number, over its weight; at least 4, and so much that the ratios of a bucket have
+            a range that a grid can hold.
         buckets: numbers of each value in a repetition.
         repetitions: independent ones.
         records: that a person has at most, which neighbours differ by (:mod:`vertimrf.privacy.person_sketch`).
@@ -268,7 +278,7 @@ class CountSketchEvent:
         _check_whole("a count sketch's number of groups", self.groups, MOST_ATTRIBUTES)
         _check_whole("a count sketch's number of buckets", self.buckets, MOST_BUCKETS)
         _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
-        least = max(LEAST_COUNT_VARIANCE, float(self.groups))
+        least = max(LEAST_COUNT_VARIANCE, self.groups / MOST_GROUPS_PER_VARIANCE)
         _check_whole("a count sketch's records of a person", self.records, MOST_PERSON_RECORDS)
         if self.records > 1:
             least = max(least, LEAST_VARIANCE_PER_VALUE * self.groups * self.records)
@@ -293,14 +303,14 @@ class CountSketchEvent:
     def spread(self) -> float:
         if self.records > 1:
             return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
-        return math.sqrt(excess(self.groups, self.variance) / self.buckets)
+        # With little noise the chi-square is far above the variance of the loss, which is at most that of a known bucket and sign.
+        known = self.groups / self.variance
+        return math.sqrt(min(excess(self.groups, self.variance) / self.buckets, known * (1 + known / 4)))
 
-    @cached_property
+    @property
     def law(self) -> tuple[Floats, Floats, float]:
         """Likelihood ratios of a repetition, their probabilities without the record, and what those leave out."""
-        if self.records > 1:
-            return person_law(self.groups, self.variance, self.buckets, self.records)
-        return ratio_law(self.groups, self.variance, self.buckets)
+        return self._law(RARE)
 
     @property
     def known_hashes(self) -> GaussianEvent:
@@ -328,13 +338,15 @@ class CountSketchEvent:
         each += each % 2
         return GaussianEvent(math.sqrt(each * self.variance), self.records * each, times)
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
-        ratio, mass, lost = self.law
+    def _law(self, rare: float) -> tuple[Floats, Floats, float]:
+        if self.records > 1:
+            return person_law(self.groups, self.variance, self.buckets, self.records, rare)
+        return ratio_law(self.groups, self.variance, self.buckets, rare)
+
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+        ratio, mass, lost = self._law(max(rare, RARE))
         loss = np.log(ratio)
-        grids = (connect_the_dots(loss, mass * ratio, step), connect_the_dots(-loss, mass, step))
-        # What is lost is missing from the grid: an infinite loss.
-        added, removed = (LossGrid(g.lowest, g.mass * ((1 - lost) / max(float(g.mass.sum()), 1.0))) for g in grids)
-        return added, removed
+        return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)
 
     def renyi(self, orders: Floats) -> Floats:
         if self.records > 1:
@@ -393,7 +405,7 @@ class GeometricEvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid
@@ -462,9 +474,9 @@ class ThresholdEvent:
     def spread(self) -> float:
         return self.noise.spread
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         # What an exposed value adds to any divergence of the noise is at most its probability: an infinite loss.
-        added, removed = (LossGrid(g.lowest, g.mass * (1 - self.exposed)) for g in self.noise.losses(step))
+        added, removed = (replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step, rare))
         return added, removed
 
     def renyi(self, orders: Floats) -> Floats:
@@ -522,7 +534,7 @@ class GRREvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid
@@ -560,14 +572,17 @@ def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats
     return out
 
 
-def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
+def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0) -> LossGrid:
     """Spread each atom over its two neighbouring grid points so that both measures keep their mass.
 
     This is the pessimistic discretisation of Doroshenko et al. (2022), for a distribution of finitely many losses: far
-    tighter under composition than rounding every loss up.
+    tighter under composition than rounding every loss up. ``lost`` is the probability of an infinite loss.
     """
+    loss, mass = loss[mass > 0], mass[mass > 0]
     near = loss < loss.min() + step * MOST_POINTS
-    loss, mass = loss[near], mass[near]
+    if not near.all():
+        lost += float(mass[~near].sum())
+        loss, mass = loss[near], mass[near]
     index = np.floor(loss / step).astype(np.int64)
     # Rounding may leave the remainder a hair outside one step.
     rest = np.clip(loss - index * step, 0.0, step)
@@ -576,7 +591,7 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float) -> LossGrid:
     size = int(index.max()) - lowest + 2
     grid: Floats = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size).astype(np.float64)
     grid += np.bincount(index - lowest + 1, weights=mass * above, minlength=size)
-    return LossGrid(lowest, grid)
+    return LossGrid(lowest, grid, lost)
 
 
 def _without_rare(loss: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats]:

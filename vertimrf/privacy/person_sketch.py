@@ -23,6 +23,7 @@ one record, as for any Gaussian noise: K times in epsilon.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +32,17 @@ from scipy import special
 from .count_sketch import (
     COVERED_EPSILON,
     DRAW_DISTANCE,
-    REACH,
-    ROUNDING,
+    RARE,
     STEPS_PER_SPREAD,
     backward_renyi_of,
     bucket_ratio,
     excess,
+    gaussian_sum_error,
     highest_order,
     mean_law,
     mean_log_moments,
     ratio_log_moments,
+    reach_of,
 )
 
 __all__ = ["LEAST_BUCKETS", "LEAST_VARIANCE_PER_VALUE", "person_excess", "person_law", "person_renyi", "sharing"]
@@ -49,12 +51,8 @@ Floats = npt.NDArray[np.float64]
 
 # Points per standard deviation that products of ratios are taken on, up to so many deviations; beyond, by which factor they grow.
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
-# The largest ratios are given up, as many as have this probability with the person, and less without; as is what lies beyond the
-# window of their mean. It is the probability together with that of how records share buckets.
-GIVEN_UP = 1e-20
-# Steps that the largest ratio is divided into at most, steps to a block at least, and the least order of the Chernoff bounds,
-# which large ratios ask for.
-MOST_STEPS, STEPS_PER_BLOCK, LEAST_ORDER = 1 << 17, 256, 1e-5
+# Steps that the largest ratio is divided into at most, and steps to a block at least.
+MOST_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
 # Below so many buckets, or so much noise for every group and record, the law has no tails that a grid could hold.
 LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE = 64, 1.0
 
@@ -75,7 +73,8 @@ def sharing(buckets: int, records: int) -> Floats:
     return filled[:0:-1]
 
 
-def person_law(groups: int, variance: float, buckets: int, records: int) -> tuple[Floats, Floats, float]:
+@lru_cache(maxsize=4)
+def person_law(groups: int, variance: float, buckets: int, records: int, rare: float = RARE) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q for ``records`` records, as :func:`~.count_sketch.ratio_law`.
 
     Args:
@@ -83,32 +82,37 @@ def person_law(groups: int, variance: float, buckets: int, records: int) -> tupl
         variance: kappa.
         buckets: B, at least ``records``.
         records: of the person, 2 or more.
+        rare: probability that may be left out, about; at least RARE. The largest ratios are given up, as many as have this
+            probability with the person, and less without; as is what lies beyond the window of their mean. It is the probability
+            together with that of how records share buckets.
     """
-    single = bucket_ratio(groups, variance)
+    reach = reach_of(rare / buckets)
+    single = bucket_ratio(groups, variance, reach=reach)
     ratios, masses, lost = [], [], 0.0
     for e, chance in enumerate(sharing(buckets, records)):
-        rare = min(GIVEN_UP / chance, 1.0) if chance else 1.0
-        if rare == 1.0:
+        given = min(rare / (buckets * chance), 1.0) if chance else 1.0
+        if given == 1.0:
             lost += chance
             continue
         if e < 2:
-            deviation, mass, given_up = _power(single, records - 2 * e, rare)
+            deviation, mass, given_up = _power(single, records - 2 * e, given)
             if e:
-                deviation, mass, more = _product((deviation, mass), bucket_ratio(groups, variance, 2.0), rare)
+                deviation, mass, more = _product((deviation, mass), bucket_ratio(groups, variance, 2.0, reach), given)
                 given_up += more
         else:
-            widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)))
-            deviation, mass, given_up = _cut(*widest, rare)
+            widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)), reach)
+            deviation, mass, given_up = _cut(*widest, given)
         blocks = buckets // (records - e)
         step = max(math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD, float(deviation[-1]) / MOST_STEPS)
         # On steps that are small beside their number, a mean of ratios, which lie above -1, does not fall below 0.
         step = min(step, blocks / STEPS_PER_BLOCK)
-        ratio, convolved, missing = mean_law(deviation, mass, blocks, step, rare, LEAST_ORDER)
+        ratio, convolved, missing = mean_law(deviation, mass, blocks, step, given)
         ratios.append(ratio)
         masses.append(chance * convolved)
-        lost += chance * (missing + blocks * (given_up + (records + 1) * 4 * float(special.ndtr(-REACH))))
-    lost += 10 * records * groups * ROUNDING + records * groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
+        lost += chance * (missing + blocks * (given_up + (records + 1) * 4 * float(special.ndtr(-reach))))
+    lost += records * groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
     ratio, mass = np.concatenate(ratios), np.concatenate(masses)
+    mass *= math.exp(records * buckets * gaussian_sum_error(groups, variance))
     order = np.argsort(ratio)
     return ratio[order], mass[order], lost
 

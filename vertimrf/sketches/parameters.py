@@ -293,9 +293,14 @@ class CountSketchPlan(CrossPartyRelease):
             if type(weight) is not int or weight % 2 == 0 or not 1 <= weight <= MOST_WEIGHT:
                 raise PlanError(f"A group's weight is an odd number from 1 to {MOST_WEIGHT}, not {weight}.")
         try:
-            _ = self.event
+            moved = self.event.groups
         except PrivacyError as error:
             raise PlanError(f"These count sketches have no price: {error}") from None
+        if self.variance < moved:
+            raise PlanError(
+                f"These count sketches have noise of variance {self.variance:g} where a record adds to {moved} numbers: it takes at "
+                "least that much, or the record alone would show."
+            )
         if (most := max(self.weights, default=1) * self.variance) > MOST_COUNT_VARIANCE:
             raise PlanError(f"Noise of variance {most:,.0f} is more than can be drawn ({MOST_COUNT_VARIANCE:,.0f}).")
 

@@ -73,8 +73,6 @@ CODE_EFFICIENCY = {1: 0.637, 2: 0.881, 3: 0.963, 4: 0.988}
 VARIANCE_PER_GROUP = 2.0
 # Records that the noise of a number's repetitions weighs as many as, over all records: beyond, contrasts gain no more.
 NOISE_OVER_RECORDS = 16.0
-# What a number adds to the mass that privacy-loss distributions cannot tell from an infinite loss, and as much for the rest.
-UNRESOLVED_PER_NUMBER = 5e-16
 # Variances that a Rényi order asks for may be so many times smaller than keeps that case negligible: at 3 the noise is within 2 %
 # of the least (epsilon 0.05 to 2, 10^5 and 10^6 records) and encoding up to four times as fast as at 1; at 4 10 % are lost.
 NEAR_KNOWN = 3.0
@@ -576,7 +574,7 @@ def _count_sketches(
         noise = d * math.sqrt(numbers / (4 * rho))
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, _ = min(options)
-    order = _needed_order(rho, numbers, delta)
+    order = _order(rho, delta)
     least = LEAST_BUCKETS if person > 1 else 1
     repetitions, buckets = _hash_shape(math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least)
     # Of too few repetitions none can be spared.
@@ -589,9 +587,9 @@ def _count_sketches(
     return replace(even, weights=choose_weights(even.sketch(rho), owners, parities, records))
 
 
-def _needed_order(rho: float, numbers: float, delta: float) -> float:
-    """The Rényi order that the whole plan will be priced at; 0 where privacy-loss distributions resolve delta."""
-    return 0.0 if numbers * UNRESOLVED_PER_NUMBER < delta else math.sqrt(-math.log(delta) / (2 * rho))
+def _order(rho: float, delta: float) -> float:
+    """The order of the moments of the privacy loss that decide epsilon at delta, where all is to spend ``rho``."""
+    return math.sqrt(-math.log(delta) / (2 * rho))
 
 
 def _hash_shape(
@@ -617,7 +615,7 @@ def _agreement_shapes(schema: Schema, rho: float, records: int, message_bytes: i
         holders = len(schema.holders[attribute])
         wanted = 4 * rho * (records / holders) ** 2
         numbers = max(min(wanted, affordable, AGREEMENT_NUMBERS), 2.0)
-        order = _needed_order(rho, numbers, delta)
+        order = _order(rho, delta)
         out.append(_hash_shape(holders, rho, numbers, AGREEMENT_VARIANCE_PER_GROUP, order))
     return out
 

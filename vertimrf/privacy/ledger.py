@@ -175,14 +175,23 @@ class Ledger:
         """The delta that is left to what was not released beforehand."""
         return self.delta - spent_beforehand(self.entries[: self.prior])[1]
 
-    @cached_property
+    @property
     def spent(self) -> tuple[Spent, ...]:
         """Composed epsilon after each entry, at the ledger's delta; what was spent beforehand is added."""
+        return self._spent_after(len(self.entries))
+
+    @cached_property
+    def _total(self) -> Spent:
+        return self._spent_after(1)[-1]
+
+    def _spent_after(self, last: int) -> tuple[Spent, ...]:
+        """Composed epsilon after each of the last so many entries, at least."""
         before = list(accumulate(spent_beforehand([entry])[0] for entry in self.entries[: self.prior]))
         out = [Spent(epsilon, "added") for epsilon in before]
         if events := [entry.event for entry in self.entries[self.prior :]]:
             added = before[-1] if before else 0.0
-            out += [Spent(spent.epsilon + added, spent.method) for spent in cumulative(events, self._rest)]
+            composed = cumulative(events, self._rest, min(last, len(events)))
+            out += [Spent(spent.epsilon + added, spent.method) for spent in composed]
         return tuple(out)
 
     def group_epsilon(self, records: int) -> float:
@@ -201,7 +210,7 @@ class Ledger:
     @property
     def epsilon(self) -> float:
         """Composed epsilon of the whole run."""
-        return self.spent[-1].epsilon
+        return self._total.epsilon
 
     @cached_property
     def colluding_epsilon(self) -> float | None:
@@ -240,8 +249,8 @@ class Ledger:
 
     @property
     def method(self) -> str:
-        """How the total was composed: "pld" or "renyi", whichever is smaller."""
-        return self.spent[-1].method
+        """How the total was composed: "pld", or "renyi" where that is smaller."""
+        return self._total.method
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -353,7 +353,7 @@ def _composed(events: Sequence[Event]) -> list[list[Composed]]:
     """Composed loss distributions of every prefix of the events, a record added and a record removed.
 
     dp-accounting composes the same distributions pair by pair. Transforms of the first one or two events tell which frequencies
-    are left at all, and the others' are summed at those: about a tenth of the time (``benchmarks/bench_accountant.py``), which a
+    are left at all, and the others' are summed at those: about a tenth of the time (``benchmarks/accountant.py``), which a
     calibration asks for a dozen times; a test holds both together.
     """
     step = _step(events)

@@ -157,9 +157,9 @@ def main() -> None:
     rows, found = [], []
     for case in cases:
         rows.append(measure(case, options.data, options.seeds if options.size == FULL else 1))
-        found += show(verdicts(case, rows[-1]), "tvd", options.size)
+        found += show(verdicts(case, rows[-1]), "tvd accuracy", options.size)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    found += show([Verdict("largest memory of any run [GiB]", peak)], "tvd", options.size)
+    found += show([Verdict("largest memory of any run [GiB]", peak)], "tvd accuracy", options.size)
     print(markdown(rows))
     if options.page:
         put_between(options.page, MARK, markdown(rows) + f"\n\nLargest memory of any run: {peak:.1f} GiB.")

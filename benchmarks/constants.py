@@ -373,7 +373,7 @@ def main(argv: list[str] | None = None) -> None:
             store = Store(Path(folder) / "runs.jsonl")
             work(list(runs(("generated",), (), (2,), options.epsilon, 1))[PRESENT - 1 : PRESENT + 2], store, options.data)
             rows = [Verdict(f"{run.label()}: 3-way TVD", result["tvd3"]) for run, result in store.runs()]
-        sys.exit(conclude(show(rows, "constants", SMOKE), options.json, SMOKE))
+        sys.exit(conclude(show(rows, "", SMOKE), options.json, SMOKE))
     for name in (*options.tables, *options.held_out):
         if not datasets.present(name, options.data):
             print(f"{options.data} has no {name}.csv.gz; give the folder of the data sets with --data.", file=sys.stderr)

@@ -1,6 +1,7 @@
 """Bad files of every kind that the library reads: a typed error or a valid object each time, soon, and in little memory.
 
-    python benchmarks/fuzz.py [--count N] [--smoke] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER] [--json FILE]
+    python benchmarks/fuzz.py [--count N | --smoke] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER]
+        [--json FILE]
 
 Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure (``fuzzed/damage.py``), then read and used as the
 library's commands do (``fuzzed/readers.py``). What must not happen: an error that is none of ``vertimrf/errors.py``, or not one
@@ -433,7 +434,7 @@ def main() -> None:
         first = found[0]
         print(f"{what} × {len(found)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}")
     print(f"{counts.count:,} damaged files in {time.monotonic() - begun:.0f} s.")
-    sys.exit(conclude(show(verdicts(counts), "fuzz", options.size), options.json, options.size))
+    sys.exit(conclude(show(verdicts(counts), "", options.size), options.json, options.size))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
+from benchmarks import verdict
+from benchmarks.verdict import Verdict, arguments, conclude, show
 from vertimrf.errors import VertiMRFError
 from vertimrf.party.party import Party  # noqa: F401  (loaded before the fork: it takes a second)
 from vertimrf.party.releases import Releases, record_name
@@ -453,14 +454,14 @@ def main() -> int:
     if any(os.environ.get(name) != value for name, value in FORKING.items()):
         # Numba reads it when it is loaded.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FORKING)
-    kills, full = {FULL: (200, 80), QUICK: (24, 8), SMOKE: (4, 4)}[options.size]
+    kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (4, 4)}[options.size]
     outcomes = play_all(options.kills or kills, options.full or full, options.seed, options.rounds)
     for outcome in outcomes:
         if not outcome.survived:
             print(outcome)
     if options.outcomes:
         options.outcomes.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
-    return conclude(show(verdicts(outcomes), "kills", options.size), options.json, options.size)
+    return conclude(show(verdicts(outcomes), "", options.size), options.json, options.size)
 
 
 if __name__ == "__main__":

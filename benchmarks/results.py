@@ -2,9 +2,9 @@
 
     python benchmarks/results.py [--check]
 
-A table stands between `<!-- table: NAME -->` and `<!-- end: NAME -->`. Its birth is a line right below the first of these markers:
-`<!-- birth: commit COMMIT, DATE, N cores; depends on PATH PATH -->`. :func:`put_between` writes both. This program lists all tables;
-with --check, those that are older than the code that they measure: a commit after the birth's has changed one of the paths.
+A table stands between `<!-- table: NAME -->` and `<!-- end: NAME -->`. Its birth is a line right below the first of them:
+`<!-- birth: commit COMMIT, DATE, N cores; depends on PATH PATH -->`. :func:`put_between` writes both. This program lists all
+tables; with --check, those older than the code that they measure: a commit after the birth's has changed one of the paths.
 """
 
 from __future__ import annotations

@@ -107,21 +107,21 @@ def load_bars() -> dict[str, tuple[Bar, ...]]:
     }
 
 
-def held(verdict: Verdict, section: str, size: str) -> Verdict:
-    """A row with the bar that its section of ``bars.toml`` has for it at this size, if any."""
+def held(verdict: Verdict, sections: str, size: str) -> Verdict:
+    """A row with the bar that sections of ``bars.toml`` (names, with spaces between) have for it at this size, if any."""
     if size == SMOKE:
         return replace(verdict, bar="", holds=None)
-    for bar in load_bars().get(section, ()):
+    for bar in (bar for section in sections.split() for bar in load_bars()[section]):
         if (bar.quick or size == FULL) and bar.about(verdict.name):
             return bar.judge(verdict, size)
     return verdict
 
 
-def show(verdicts: Iterable[Verdict], section: str = "", size: str = FULL) -> list[Verdict]:
-    """Print each as it comes, held to the bars of a section of ``bars.toml``; all of them."""
+def show(verdicts: Iterable[Verdict], sections: str = "", size: str = FULL) -> list[Verdict]:
+    """Print each as it comes, held to the bars of sections of ``bars.toml``; all of them."""
     out = []
     for verdict in verdicts:
-        out.append(held(verdict, section, size))
+        out.append(held(verdict, sections, size))
         print(out[-1], flush=True)
     return out
 

@@ -2,8 +2,8 @@
 
     python benchmarks/results.py [--check]
 
-A table stands between `<!-- table: NAME -->` and `<!-- end: NAME -->`. Its birth is a line right below the first of them:
-`<!-- birth: commit COMMIT, DATE, N cores; depends on PATH PATH -->`. :func:`put_between` writes both. This program lists all
+A table stands between `<!-- table: NAME -->` and `<!-- end: NAME -->`. Its birth is the line right below the first of them:
+`Measured at COMMIT, DATE, MACHINE. <!-- depends on PATH PATH -->`. :func:`put_between` writes both. This program lists all
 tables; with --check, those older than the code that they measure: a commit after the birth's has changed one of the paths.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["Table", "commit", "put_between", "tables"]
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN = re.compile(r"<!-- table: (.+?) -->\n")
-BIRTH = re.compile(r"<!-- birth: commit (\S+), (\d{4}-\d\d-\d\d), (.+?); depends on (.+?) -->\n")
+BIRTH = re.compile(r"Measured at (\S+), (\d{4}-\d\d-\d\d), (.+?)\. <!-- depends on (.+?) -->\n")
 # What every accuracy figure depends on.
 ACCURACY = "vertimrf/kernels vertimrf/model vertimrf/party vertimrf/plan vertimrf/privacy vertimrf/server vertimrf/sketches"
 DEPENDS = {
@@ -86,8 +86,8 @@ def tables(root: Path = ROOT) -> Iterator[Table]:
                 yield Table(name, begin[1], birth[1], birth[2], birth[3], tuple(birth[4].split()))
 
 
-def put_between(path: Path, mark: str, text: str, measured_at: str | None = None) -> None:
-    """Replace what stands between a file's markers, and write its birth: this commit, or another, today and this machine.
+def put_between(path: Path, mark: str, text: str) -> None:
+    """Replace what stands between a file's markers, and write its birth: this commit, today and this machine.
 
     Raises:
         ValueError: the file lacks the markers.
@@ -99,8 +99,8 @@ def put_between(path: Path, mark: str, text: str, measured_at: str | None = None
     head, rest = content.split(begin)
     depends = next((paths for name, paths in DEPENDS.items() if mark == name), DEPENDS.get(mark.split()[0], "vertimrf"))
     today = datetime.date.today().isoformat()
-    birth = f"<!-- birth: commit {measured_at or commit()}, {today}, {os.cpu_count()} cores; depends on {depends} -->"
-    path.write_text(f"{head}{begin}\n{birth}\n{text}\n{end}{rest.split(end)[1]}")
+    birth = f"Measured at {commit()}, {today}, {os.cpu_count()} cores. <!-- depends on {depends} -->"
+    path.write_text(f"{head}{begin}\n{birth}\n\n{text}\n{end}{rest.split(end)[1]}")
 
 
 def main() -> int:

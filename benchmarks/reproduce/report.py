@@ -215,7 +215,7 @@ def bars(page: Page, size: str = FULL) -> list[Line]:
     every: Figures = []
 
     def add(what: str, epsilon: float, found: Figures, metric: str, figure: str, less: float = 0.0, over: float = 1.0) -> None:
-        if found and np.isfinite(less) and np.isfinite(over):
+        if found and np.isfinite(less) and over > 0:
             values = [(result[metric] - less) / over for result in found]
             deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
             data, method = what.split(": ", 1)

@@ -1,14 +1,14 @@
 """Attackers against the real thing: what they come to, and what each figure is held to.
 
-    python benchmarks/adversary.py [--only NAME] [--json FILE]
+    python benchmarks/adversary.py [--only NAME] [--smoke] [--json FILE]
 
 To add an attack: a module in `benchmarks/attacks/` with a function that yields `Verdict`s, and its name in ATTACKS. Each attack
 also shows that it works where its target is undefended; a row that would hold against a broken attacker is worth nothing.
+--smoke plays those of seconds; tests/benchmarks/test_adversary.py has the others.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ from benchmarks.attacks import (
     refusals,
     relay,
 )
-from benchmarks.verdict import Verdict, conclude, show
+from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
 
 ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "relay": relay.rows,
@@ -43,6 +43,7 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "domains again": domains_again.rows,
     "mutants": mutations.rows,
 }
+SECONDS = ("fingerprints", "double release")
 
 
 def play(names: Iterable[str]) -> Iterator[Verdict]:
@@ -52,11 +53,11 @@ def play(names: Iterable[str]) -> Iterator[Verdict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--only", action="append", choices=list(ATTACKS), help="play this attack; may be repeated")
-    parser.add_argument("--json", type=Path, help="write the rows as JSON")
     options = parser.parse_args()
-    sys.exit(conclude(show(play(options.only or ATTACKS)), options.json))
+    names = options.only or (SECONDS if options.size == SMOKE else ATTACKS)
+    sys.exit(conclude(show(play(names), "adversary", options.size), options.json, options.size))
 
 
 if __name__ == "__main__":

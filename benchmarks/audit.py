@@ -6,12 +6,11 @@ each with its own keys. A statistic (the likelihood ratio where it is known) tel
 bounds on its error rates give an epsilon that the mechanism certainly exceeds at delta. That must stay below the ledger's
 epsilon for everything the product ships, and far exceeds the claim for the encoder that the paper publishes.
 
-    python benchmarks/audit.py [--trials 100000] [--json FILE]
+    python benchmarks/audit.py [--quick | --smoke] [--trials N] [--json FILE]
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import secrets
 import sys
@@ -26,7 +25,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdict import Verdict, at_least, at_most, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, at_most, conclude, show
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
@@ -46,6 +45,8 @@ Floats = npt.NDArray[np.float64]
 CONFIDENCE = 0.9999
 CAUTION = 2.0
 BATCH = 500
+# Trials with the record, and as many without.
+TRIALS = {FULL: 100_000, QUICK: 5000, SMOKE: 200}
 
 
 @dataclass(frozen=True)
@@ -324,24 +325,25 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=100_000)
-    parser.add_argument("--json", type=Path, help="write the figures as JSON")
+    parser = arguments(__doc__, quick=f"{TRIALS[QUICK]:,} trials instead of {TRIALS[FULL]:,}: a minute")
+    parser.add_argument("--trials", type=int, help="another number of trials")
     options = parser.parse_args()
+    trials = options.trials or TRIALS[options.size]
+    local = max(trials // 10, 100) if options.size != SMOKE else 20
     verdicts: list[Verdict] = []
     for run in (
-        lambda: audit_pairs(options.trials),
-        lambda: audit_pairs(options.trials, others=40),
-        lambda: audit_counts(options.trials),
-        lambda: audit_counts(options.trials, others=40),
-        lambda: audit_counts(options.trials, variance=48.0, weights=(1, 3, 5, 7) * 2),
-        lambda: audit_known(options.trials),
-        lambda: audit_local(max(options.trials // 10, 100), one_clique=True),
-        lambda: audit_local(max(options.trials // 20, 100), one_clique=False),
-        lambda: audit_published(options.trials),
+        lambda: audit_pairs(trials),
+        lambda: audit_pairs(trials, others=40),
+        lambda: audit_counts(trials),
+        lambda: audit_counts(trials, others=40),
+        lambda: audit_counts(trials, variance=48.0, weights=(1, 3, 5, 7) * 2),
+        lambda: audit_known(trials),
+        lambda: audit_local(local, one_clique=True),
+        lambda: audit_local(local // 2, one_clique=False),
+        lambda: audit_published(trials),
     ):
-        verdicts += show(run().verdicts())
-    sys.exit(conclude(verdicts, options.json))
+        verdicts += show(run().verdicts(), "audit", options.size)
+    sys.exit(conclude(verdicts, options.json, options.size))
 
 
 if __name__ == "__main__":

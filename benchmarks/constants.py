@@ -1,6 +1,6 @@
 """Whether the tuning constants are what tables that they were not chosen on would choose.
 
-    python -m benchmarks.constants --json constants.jsonl [--page docs/constants.md]
+    python benchmarks/constants.py --store constants.jsonl [--smoke] [--json FILE] [--page docs/constants.md]
 
 Every constant of ``CONSTANTS`` is given its present value, a smaller and a larger one, one constant at a time, in whole runs of
 the protocol in this process (delta 1/n, the paper's splits, else halves; one party is the paper's Centralized), and judged by the
@@ -8,18 +8,18 @@ mean distance (TVD) of 300 three-way marginals, the same ones for every run on a
 others choose a value, by the geometric mean of their distances, and the one left out says what that choice costs.
 
 Noise comes from the operating system, so that no two runs share it: figures have standard errors, from the spread of equal runs.
-FILE has a JSON line per finished run, and a later call goes on from there: interrupt it as you like; delete it when the library
-has changed. A pass runs every changed value once, and the present ones, which all are compared with, PRESENT times.
+The store has a JSON line per finished run, and a later call goes on from there: interrupt it as you like; delete it when the
+library has changed. A pass runs every changed value once, and the present ones, which all are compared with, PRESENT times.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import itertools
 import math
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,15 +30,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.reproduce.methods import VertiMRF
+from benchmarks.reproduce.report import table
+from benchmarks.reproduce.splits import PAPER_SPLITS, Split, deal, even_counts
+from benchmarks.reproduce.store import Run, Store
+from benchmarks.results import commit, put_between
+from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
 from vertimrf.distances import tvd
 from vertimrf.plan.plan import Shares
-
-from . import datasets
-from .reproduce.__main__ import commit
-from .reproduce.methods import VertiMRF
-from .reproduce.report import put_between, table
-from .reproduce.splits import PAPER_SPLITS, Split, deal, even_counts
-from .reproduce.store import Run, Store
 
 __all__ = ["CONSTANTS", "Choice", "Constant", "choice", "markdown", "runs"]
 
@@ -353,7 +355,7 @@ def work(wanted: Sequence[Run], store: Store, folder: Path, do: Callable[[Run, P
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     known = (*datasets.NAMES, *datasets.GENERATED, "flights")
     parser.add_argument("--tables", nargs="+", choices=known, default=list(TABLES), metavar="TABLE", help="that are asked")
     parser.add_argument(
@@ -361,16 +363,22 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--parties", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--epsilon", type=float, default=0.8)
-    parser.add_argument("--repeats", type=int, default=2, help="runs of every value; 0 shows what FILE has")
+    parser.add_argument("--repeats", type=int, default=2, help="runs of every value; 0 shows what the store has")
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of the data sets")
-    parser.add_argument("--json", type=Path, default=Path("constants.jsonl"), metavar="FILE", help="finished runs")
+    parser.add_argument("--store", type=Path, default=Path("constants.jsonl"), metavar="FILE", help="finished runs")
     parser.add_argument("--page", type=Path, help="write the tables between its marks")
     options = parser.parse_args(argv)
+    if options.size == SMOKE:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Store(Path(folder) / "runs.jsonl")
+            work(list(runs(("generated",), (), (2,), options.epsilon, 1))[PRESENT - 1 : PRESENT + 2], store, options.data)
+            rows = [Verdict(f"{run.label()}: 3-way TVD", result["tvd3"]) for run, result in store.runs()]
+        sys.exit(conclude(show(rows, "", SMOKE), options.json, SMOKE))
     for name in (*options.tables, *options.held_out):
         if not datasets.present(name, options.data):
             print(f"{options.data} has no {name}.csv.gz; give the folder of the data sets with --data.", file=sys.stderr)
             sys.exit(2)
-    store = Store(options.json)
+    store = Store(options.store)
     with contextlib.suppress(KeyboardInterrupt):
         work(list(runs(options.tables, options.held_out, options.parties, options.epsilon, options.repeats)), store, options.data)
     text = markdown(figures_of(store, options.epsilon), options.tables, options.epsilon, store.commits)

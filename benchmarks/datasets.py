@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FOLDER", "GENERATED", "NAMES", "Codes", "Dataset", "adult_like", "files", "load", "present"]
+__all__ = ["FOLDER", "GENERATED", "NAMES", "Codes", "Dataset", "adult_like", "files", "load", "present", "write"]
 
 Codes = npt.NDArray[np.uint16]
 
@@ -51,6 +51,18 @@ class Dataset:
 def files(name: str, folder: Path = FOLDER) -> tuple[Path, Path]:
     """A data set's table (record_id, then integer codes) and its domain ({attribute: size})."""
     return folder / f"{name}.csv.gz", folder / f"{name}-domain.json"
+
+
+def write(data: Dataset, folder: Path) -> None:
+    """A table as the files that :func:`files` names."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    table, domain = files(data.name, folder)
+    columns = {"record_id": np.arange(data.records), **dict(zip(data.names, data.codes, strict=True))}
+    with pa.CompressedOutputStream(str(table), "gzip") as out:
+        pyarrow.csv.write_csv(pa.table(columns), out)
+    domain.write_text(json.dumps(dict(zip(data.names, data.sizes, strict=True))))
 
 
 def present(name: str, folder: Path = FOLDER) -> bool:

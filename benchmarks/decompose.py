@@ -1,7 +1,7 @@
 """Where the error of a run comes from, on a table whose truth is known: so that work goes where the error is.
 
-    python -m benchmarks.decompose adult --epsilon 0.8            # two parties, as the paper splits it
-    python -m benchmarks.decompose payroll --epsilon 0.8 --parties 1
+    python benchmarks/decompose.py adult --epsilon 0.8            # two parties, as the paper splits it
+    python benchmarks/decompose.py payroll --epsilon 0.8 --parties 1
 
 One run of the protocol is taken apart by models of the same graph, each fitted to a little more of what the run had instead of
 the truth; the figure of a line is how much the mean distance (TVD) of three-way marginals grows by it, so that the lines add up
@@ -23,9 +23,7 @@ figures: for development, on public data.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
 import math
 import os
 import sys
@@ -36,6 +34,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.reproduce.splits import PAPER_SPLITS, deal, even_counts
+from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
 from vertimrf.distances import tvd
 from vertimrf.model.fit import fit
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
@@ -51,9 +54,6 @@ from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.server.server import Result, Server
 from vertimrf.tables.table import Table
-
-from . import datasets
-from .reproduce.splits import PAPER_SPLITS, deal, even_counts
 
 __all__ = ["decompose"]
 
@@ -156,16 +156,18 @@ def decompose(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", metavar="DATA", nargs="+", help=f"{', '.join((*datasets.NAMES, *datasets.GENERATED, 'flights'))}")
+    parser = arguments(__doc__)
+    known = ", ".join((*datasets.NAMES, *datasets.GENERATED, "flights"))
+    parser.add_argument("data", metavar="DATA", nargs="*", default=["generated"], help=known)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.2, 0.8, 3.2])
     parser.add_argument("--parties", type=int, help="as many, of about as many attributes each; default the paper's two")
     parser.add_argument("--marginals", type=int, default=300)
     parser.add_argument("--tau", type=int, default=TAU, help="limit on the cells of a clique")
     parser.add_argument("--folder", type=Path, default=datasets.FOLDER, help="of the data sets")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows = []
+    if options.size == SMOKE:
+        options.data, options.epsilon, options.marginals = ["generated"], [0.8], 20
+    rows: list[Verdict] = []
     for name in options.data:
         if not datasets.present(name, options.folder):
             print(f"{options.folder} has no {name}.csv.gz; give the folder of the data sets with --folder.", file=sys.stderr)
@@ -175,11 +177,9 @@ def main() -> None:
         counts = usual if options.parties is None else even_counts(len(data.sizes), options.parties)
         for epsilon in options.epsilon:
             parts = decompose(data, counts, epsilon, options.marginals, tau=options.tau)
-            rows.append({"data": name, "parties": len(counts), "epsilon": epsilon, **parts})
-            listed = "  ".join(f"{part} {value:+.4f}" for part, value in parts.items() if part != "all")
-            print(f"{name:10} {len(counts)} parties  epsilon {epsilon:<4g} {parts['all']:.4f} = {listed}", flush=True)
-    if options.json is not None:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+            head = f"{name}, {len(counts)} parties, epsilon {epsilon:g}"
+            rows += show(Verdict(f"{head}: {part}", value) for part, value in parts.items())
+    sys.exit(conclude(rows, options.json, options.size))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Bad files of every kind that the library reads: a typed error or a valid object each time, soon, and in little memory.
 
-    python -m benchmarks.fuzz [--count N] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER] [--json FILE]
+    python benchmarks/fuzz.py [--count N | --smoke] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER]
+        [--json FILE]
 
 Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure (``fuzzed/damage.py``), then read and used as the
 library's commands do (``fuzzed/readers.py``). What must not happen: an error that is none of ``vertimrf/errors.py``, or not one
@@ -21,7 +22,6 @@ wrong are kept, with the name of the sound file that they were.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import functools
 import gc
@@ -48,7 +48,7 @@ import numpy as np
 
 from benchmarks.fuzzed.readers import KINDS, RELEASE, Kind, Use
 from benchmarks.fuzzed.seeds import Seeds, build
-from benchmarks.verdict import Verdict, at_most, conclude, show
+from benchmarks.verdict import SMOKE, Verdict, arguments, at_most, conclude, show
 from vertimrf.errors import VertiMRFError
 from vertimrf.plan import plan as plan_module
 from vertimrf.privacy import ledger as ledger_module
@@ -408,16 +408,16 @@ def verdicts(counts: Counts) -> list[Verdict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=100_000, help="how many damaged files")
+    parser = arguments(__doc__)
+    parser.add_argument("--count", type=int, help="how many damaged files; default 100,000")
     parser.add_argument("--seed", type=int, default=0, help="of the damage")
     parser.add_argument("--jobs", type=int, help="processes; default one a core")
     parser.add_argument("--only", action="append", choices=[kind.name for kind in KINDS], help="this kind; may be repeated")
     parser.add_argument("--case", type=int, help="this case of each kind alone")
     parser.add_argument("--seeds", type=Path, help="folder of sound files, made if it is empty")
     parser.add_argument("--keep", type=Path, help="folder for what went wrong")
-    parser.add_argument("--json", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
+    options.count = options.count or (40 if options.size == SMOKE else 100_000)
     # What was found until then is told all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     begun = time.monotonic()
@@ -434,7 +434,7 @@ def main() -> None:
         first = found[0]
         print(f"{what} × {len(found)}: {first.kind}, case {first.case} ({first.file}): {first.words}\n    {first.kept}")
     print(f"{counts.count:,} damaged files in {time.monotonic() - begun:.0f} s.")
-    sys.exit(conclude(show(verdicts(counts)), options.json))
+    sys.exit(conclude(show(verdicts(counts), "", options.size), options.json, options.size))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """SIGKILL, and a full disk, at points spread over the whole life of every role of a run in folders, and of what carries files.
 
-    python benchmarks/kills.py [--kills N] [--full N] [--quick] [--json FILE]
+    python benchmarks/kills.py [--kills N] [--full N] [--quick | --smoke] [--json FILE]
 
 Every turn of a role is a process of its own, forked from this one, which has no threads. A role's life is counted in steps on
 disk: every file opened to be written, renamed, linked, removed or synced, every folder made or removed, every lock taken, over
@@ -12,7 +12,6 @@ one on record, and no draft is left.
 
 from __future__ import annotations
 
-import argparse
 import errno
 import hashlib
 import json
@@ -41,7 +40,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from benchmarks.verdict import Verdict, conclude, show
+from benchmarks import verdict
+from benchmarks.verdict import Verdict, arguments, conclude, show
 from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
@@ -459,26 +459,24 @@ def unlike_record(run: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--full", type=int, default=80, help="full disks")
-    parser.add_argument("--quick", action="store_true", help="24 kills and 8 full disks")
+    parser = arguments(__doc__, quick="24 kills and 8 full disks")
+    parser.add_argument("--kills", type=int, help="how many; default 200")
+    parser.add_argument("--full", type=int, help="how many full disks; default 80")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rounds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--outcomes", type=Path, help="every single outcome, as JSON")
     options = parser.parse_args()
     if any(os.environ.get(name) != value for name, value in FORKING.items()):
         # Numba reads it when it is loaded.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FORKING)
-    kills, full = (24, 8) if options.quick else (options.kills, options.full)
-    outcomes = play_all(kills, full, options.seed, options.rounds)
+    kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (4, 4)}[options.size]
+    outcomes = play_all(options.kills or kills, options.full or full, options.seed, options.rounds)
     for outcome in outcomes:
         if not outcome.survived:
             print(outcome)
     if options.outcomes:
         options.outcomes.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
-    return conclude(show(verdicts(outcomes)), options.json)
+    return conclude(show(verdicts(outcomes), "", options.size), options.json, options.size)
 
 
 if __name__ == "__main__":

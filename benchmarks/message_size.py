@@ -1,19 +1,19 @@
 r"""Accuracy against message size, for every encoder: docs/message-size.md comes from here.
 
 Whole runs in one process, as `vertimrf synthesize` makes them: delta 1 / n, two parties, the paper's splits, 3-way TVD over 300
-random marginals. Runs that the JSON file has already are not made again, so that it can be filled in bit by bit.
+random marginals. Runs that the store has already are not made again, so that it can be filled in bit by bit.
 
-    python -m benchmarks.message_size --json benchmarks/message_size.json [--data FOLDER] [--seeds 3] [--only adult ...]
-    python -m benchmarks.message_size --json benchmarks/message_size.json --plot docs/message-size.svg \
-        --page docs/message-size.md
+    python benchmarks/message_size.py [--data FOLDER] [--seeds 3] [--only adult ...] [--smoke] [--json FILE]
+    python benchmarks/message_size.py --plot docs/message-size.svg --page docs/message-size.md
 
 FOLDER holds the paper's data sets (benchmarks/datasets.py). The plot needs matplotlib (the extra "experiments").
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,18 +21,22 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.reproduce.report import table
+from benchmarks.results import put_between
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, conclude, held, show
 from vertimrf.distances import distance, random_marginals
 from vertimrf.options import RunOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.trial import open_tables, synthesize
 
-from . import datasets
-from .reproduce.report import put_between, table
-
 MARK = "message size"
 # The paper's messages: 15 megabits on Adult, for 2000 keys (VertiMRF, its table of communication costs).
 PAPERS_MB = 2.0
-SPLITS = {"nltcs": (8, 8), "adult": (8, 7), "br2000": (7, 7), "fire": (8, 7), "pisa": (41, 40)}
+STORE = Path(__file__).with_suffix(".json")
+SPLITS = {"generated": (4, 4), "nltcs": (8, 8), "adult": (8, 7), "br2000": (7, 7), "fire": (8, 7), "pisa": (41, 40)}
 COUNT, PAIRS = "count-sketch", "scheduled-pairs"
 NAMES = {COUNT: "count sketches", PAIRS: "scheduled pairs", "grr": "randomised response", "published": "published (claim only)"}
 
@@ -47,16 +51,12 @@ class Case:
     epsilon: float = 0.8
 
 
-# The most 3-way TVD that count sketches are held to.
-BARS = {
-    Case("adult", COUNT, 1): 0.0480, Case("adult", COUNT, 4): 0.0455, Case("adult", COUNT, 16): 0.0435,
-    Case("adult", COUNT, 64): 0.0430, Case("nltcs", COUNT, 0.25): 0.0070, Case("nltcs", COUNT, 1): 0.0058,
-    Case("nltcs", COUNT, 4): 0.0050, Case("br2000", COUNT, 4): 0.0280, Case("br2000", COUNT, 16): 0.0265,
-    Case("fire", COUNT, 4): 0.037, Case("fire", COUNT, 16): 0.034, Case("adult", COUNT, 16, 0.2): 0.0735,
-    Case("adult", COUNT, 16, 3.2): 0.0315,
-}  # fmt: skip
+SMOKE_CASE = Case("generated", COUNT, 0.1)
 CASES = (
-    *BARS,
+    *(Case("adult", COUNT, mb) for mb in (1, 4, 16, 64)),
+    *(Case("nltcs", COUNT, mb) for mb in (0.25, 1, 4)),
+    *(Case(data, COUNT, mb) for data in ("br2000", "fire") for mb in (4, 16)),
+    *(Case("adult", COUNT, 16, epsilon) for epsilon in (0.2, 3.2)),
     *(Case("adult", PAIRS, mb) for mb in (1, 4, 16, 64)),
     *(Case("nltcs", PAIRS, mb) for mb in (1, 4, 64)),
     *(Case(data, PAIRS, mb) for data in ("br2000", "fire") for mb in (4, 16, 64)),
@@ -88,6 +88,16 @@ def of(runs: Sequence[dict[str, Any]], case: Case) -> list[dict[str, Any]]:
     return [run for run in runs if all(run[key] == value for key, value in asdict(case).items())]
 
 
+def row_name(case: Case) -> str:
+    size = "" if case.mb is None else f", {case.mb:g} MB"
+    return f"{case.data}, epsilon {case.epsilon:g}, {NAMES[case.encoder]}{size}: 3-way TVD"
+
+
+def rows(runs: Sequence[dict[str, Any]], cases: Sequence[Case]) -> list[Verdict]:
+    """Means of what was run."""
+    return [Verdict(row_name(case), float(np.mean([run["tvd"] for run in own]))) for case in cases if (own := of(runs, case))]
+
+
 def markdown(runs: Sequence[dict[str, Any]]) -> str:
     """All cases with runs, as a table."""
     lines = []
@@ -97,12 +107,11 @@ def markdown(runs: Sequence[dict[str, Any]]) -> str:
             continue
         tvd = np.array([run["tvd"] for run in own])
         spread = f" ± {tvd.std(ddof=1):.4f}" if len(own) > 1 else ""
-        bar = BARS.get(case)
-        verdict = "" if bar is None else "yes" if tvd.mean() <= bar else "no"
+        row = held(Verdict(row_name(case), float(tvd.mean())), "message_size", FULL)
         size = float(np.mean([run["message_mb"] for run in own]))
         lines.append([
             case.data, f"{case.epsilon:g}", NAMES[case.encoder], f"{size:.3g}", f"{tvd.mean():.4f}{spread}", str(len(own)),
-            "" if bar is None else f"{bar:g}", verdict,
+            row.bar.removeprefix("<= "), {True: "yes", False: "no", None: ""}[row.holds],
         ])  # fmt: skip
     return table(["data", "ε", "encoder", "largest message [MB]", "3-way TVD", "runs", "at most", "holds"], lines)
 
@@ -129,15 +138,20 @@ def plot(runs: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of the data sets")
-    parser.add_argument("--json", type=Path, required=True, help="runs, read and added to")
+    parser.add_argument("--store", type=Path, default=STORE, help="runs, read and added to")
     parser.add_argument("--seeds", type=int, default=0, help="runs of each case to be had; 0: no new ones")
     parser.add_argument("--only", nargs="+", default=[], help="data:encoder:MB[:epsilon] cases, or parts of them from the left")
     parser.add_argument("--plot", type=Path, help="an SVG or PNG file to draw")
     parser.add_argument("--page", type=Path, help="write the table between this file's markers")
     options = parser.parse_args()
-    runs = json.loads(options.json.read_text()) if options.json.exists() else []
+    if options.size == SMOKE:
+        with tempfile.TemporaryDirectory() as folder:
+            datasets.write(datasets.load("generated"), Path(folder))
+            made = [one_run(SMOKE_CASE, 0, Path(folder))]
+        sys.exit(conclude(show(rows(made, (SMOKE_CASE,)), "message_size", SMOKE), options.json, SMOKE))
+    runs = json.loads(options.store.read_text()) if options.store.exists() else []
     for case in CASES:
         name = f"{case.data}:{case.encoder}:{case.mb}:{case.epsilon}:"
         if options.only and not any(name.startswith(f"{wanted}:") for wanted in options.only):
@@ -145,12 +159,13 @@ def main() -> None:
         for seed in range(len(of(runs, case)), options.seeds):
             runs.append(one_run(case, seed, options.data))
             print(runs[-1], flush=True)
-            options.json.write_text("[\n" + ",\n".join(map(json.dumps, runs)) + "\n]\n")
+            options.store.write_text("[\n" + ",\n".join(map(json.dumps, runs)) + "\n]\n")
     print(markdown(runs))
     if options.page:
         put_between(options.page, MARK, markdown(runs))
     if options.plot:
         plot(runs, options.plot)
+    sys.exit(conclude(show(rows(runs, CASES), "message_size"), options.json))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Markov random fields against `mbi` (JAX), the library of the field: fit, memory, bandwidth, sampling, correctness.
 
-    python benchmarks/model.py [--data FOLDER] [--quick] [--json FILE]
+    python benchmarks/model.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
 FOLDER holds adult.csv.gz (record_id, integer codes) and adult-domain.json; without it, a stand-in with Adult's domain
 is drawn. The peer is optional: `pip install "mbi==2.0.0"` (the extra `peers`); lines that need it are marked as not
@@ -17,7 +17,7 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import datasets
-from benchmarks.verdict import Verdict, at_least, at_most, conclude
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, conclude, show
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.clique_budget import CliqueBudget
@@ -259,9 +259,9 @@ def rounds(problem: Problem, count: int, peer: Peer | None) -> tuple[float, floa
     return ours, time.perf_counter() - start, model.loss, peer.loss(theirs, steps[-1])
 
 
-def counting_ratio(codes: np.ndarray, sizes: tuple[int, ...]) -> float:
-    """Time of np.bincount per pair over that of all pairs at once, on a million records."""
-    many = np.ascontiguousarray(codes[:, np.random.default_rng(0).integers(0, codes.shape[1], 1_000_000)])
+def counting_ratio(codes: np.ndarray, sizes: tuple[int, ...], records: int) -> float:
+    """Time of np.bincount per pair over that of all pairs at once."""
+    many = np.ascontiguousarray(codes[:, np.random.default_rng(0).integers(0, codes.shape[1], records)])
     pairs = list(itertools.combinations(range(len(sizes)), 2))
 
     def one_by_one() -> None:
@@ -272,40 +272,35 @@ def counting_ratio(codes: np.ndarray, sizes: tuple[int, ...]) -> float:
     return seconds(one_by_one, 3) / seconds(lambda: all_pairs(many, sizes, pairs))
 
 
-def run(data: Path, quick: bool) -> list[Verdict]:
-    """All lines, each printed as soon as it is known."""
-    lines: list[Verdict] = []
-
-    def add(verdict: Verdict) -> None:
-        lines.append(verdict)
-        print(verdict, flush=True)
-
+def run(data: Path, size: str) -> Iterator[Verdict]:
+    """All lines, each as soon as it is known."""
+    quick, smoke = size != FULL, size == SMOKE
     peer = Peer() if importlib.util.find_spec("mbi") else None
     codes, sizes = adult_codes(data)
-    problem = measure_pairs(codes, sizes, 6e5, 25)
+    problem = measure_pairs(codes, sizes, *((1e4, 3) if smoke else (6e5, 25)))
     tree = problem.tree()
     print(f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}")
 
     fit(sizes, problem.measurements, problem.total, steps=1, iterations=3)
     ours = iteration(problem)
-    add(Verdict("one iteration, ms", 1e3 * ours))
-    iterations = 300 if quick else 1200
+    yield Verdict("one iteration, ms", 1e3 * ours)
+    iterations = 10 if smoke else 300 if quick else 1200
     theirs = loss = None
     if peer is not None:
-        peer.fit(problem, 50)
+        peer.fit(problem, min(iterations, 50))
         start = time.perf_counter()
         peer_model = peer.fit(problem, iterations)
         theirs = time.perf_counter() - start
         loss = peer.loss(peer_model, problem)
-        add(Verdict(f"mbi: one iteration, ms (mean of {iterations})", 1e3 * theirs / iterations))
-    add(at_least("one iteration: times faster than mbi", theirs / iterations / ours if theirs else None, 10))
+        yield Verdict(f"mbi: one iteration, ms (mean of {iterations})", 1e3 * theirs / iterations)
+    yield Verdict("one iteration: times faster than mbi", theirs / iterations / ours if theirs else None)
 
     model = fit(sizes, problem.measurements, problem.total)
-    add(Verdict("default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total))))
-    add(Verdict("default fit, loss", model.loss))
+    yield Verdict("default fit, s", seconds(lambda: fit(sizes, problem.measurements, problem.total)))
+    yield Verdict("default fit, loss", model.loss)
     share = final = None
     if loss is not None and theirs is not None:
-        add(Verdict(f"mbi: loss after {iterations} iterations", loss))
+        yield Verdict(f"mbi: loss after {iterations} iterations", loss)
         # Steps that go for the loss alone, as mbi's do.
         exact = {"proximal_weight": 10.0, "min_improvement": 0.0}
         for steps in range(1, 40):
@@ -316,42 +311,44 @@ def run(data: Path, quick: bool) -> list[Verdict]:
         # A loss that is never reached takes for ever.
         share = taken / theirs if model.loss <= loss else math.inf
         final = fit(sizes, problem.measurements, problem.total, **exact, steps=steps + 5).loss / loss
-    add(at_most(f"time to mbi's loss after {iterations} iterations, share of mbi's", share, 0.05))
-    add(at_most("final loss, share of mbi's", final, 1))
+    yield Verdict(f"time to mbi's loss after {iterations} iterations, share of mbi's", share)
+    yield Verdict("final loss, share of mbi's", final)
 
-    count = 4 if quick else 20
+    count = 1 if smoke else 4 if quick else 20
     mine, others, my_loss, peer_loss = rounds(problem, count, peer)
-    add(Verdict(f"{count} rounds that add a marginal, s", mine))
-    add(at_most(f"{count} rounds, share of mbi's time (its 100 iterations a round)", mine / others if others else None, 0.1))
-    add(at_most(f"{count} rounds, share of mbi's loss", my_loss / peer_loss if peer_loss else None, 1))
+    yield Verdict(f"{count} rounds that add a marginal, s", mine)
+    yield Verdict(f"{count} rounds, share of mbi's time (its 100 iterations a round)", mine / others if others else None)
+    yield Verdict(f"{count} rounds, share of mbi's loss", my_loss / peer_loss if peer_loss else None)
 
-    add(at_most("peak memory of fit and sample, clique tables", peak_memory(data), 2.5))
+    yield Verdict("peak memory of fit and sample, clique tables", None if smoke else peak_memory(data))
     stream = roofline(tree)
-    add(Verdict("read and write clique tables once per pass (roofline), ms", 1e3 * stream))
+    yield Verdict("read and write clique tables once per pass (roofline), ms", 1e3 * stream)
     once = propagation_seconds(problem)
-    add(Verdict("one propagation, ms", 1e3 * once))
-    add(at_most("one propagation, share of roofline", once / stream, 3))
-    large = measure_pairs(codes, sizes, 3e6, 40)
+    yield Verdict("one propagation, ms", 1e3 * once)
+    yield Verdict("one propagation, share of roofline", once / stream)
+    large = problem if smoke else measure_pairs(codes, sizes, 3e6, 40)
     share = propagation_seconds(large) / roofline(large.tree())
-    add(at_most(f"the same with {large.tree().cells:,} cells", share, 3))
+    yield Verdict(f"one propagation with {large.tree().cells:,} cells, share of roofline", share)
 
-    rows = 200_000 if quick else 1_000_000
+    rows = 2000 if smoke else 200_000 if quick else 1_000_000
     sample(model, 100, np.random.default_rng(0))
     mine = seconds(lambda: sample(model, rows, np.random.default_rng(0)))
-    add(Verdict(f"{rows:,} rows sampled, s", mine))
+    yield Verdict(f"{rows:,} rows sampled, s", mine)
     distance = mean_tvd(sample(model, rows, np.random.default_rng(0)), problem, model.marginal)
-    add(Verdict("their distance from the model, mean TVD of measured marginals", distance))
+    yield Verdict("their distance from the model, mean TVD of measured marginals", distance)
     ratio = distances = None
     if peer is not None:
         start = time.perf_counter()
         drawn = peer.rows(peer_model, rows)
         ratio = (time.perf_counter() - start) / mine
         distances = distance / mean_tvd(drawn, problem, lambda attributes: peer.marginal(peer_model, attributes))
-    add(at_least("sampling: times faster than mbi synthetic_data", ratio, 20))
-    add(at_most("sampling: distance from the model, share of mbi's", distances, 1))
+    yield Verdict("sampling: times faster than mbi synthetic_data", ratio)
+    yield Verdict("sampling: distance from the model, share of mbi's", distances)
 
-    add(at_least("all two-way counts of 10^6 records: times faster than np.bincount", counting_ratio(codes, sizes), 5))
-    add(at_most("marginals against brute force, 200 random models", worst_against_brute_force(200), 1e-10))
+    records = 10_000 if smoke else 1_000_000
+    ratio = counting_ratio(codes, sizes, records)
+    yield Verdict(f"all two-way counts of {records:,} records: times faster than np.bincount", ratio)
+    yield Verdict("marginals against brute force, random models", worst_against_brute_force(10 if smoke else 200))
     worst = None
     if peer is not None:
         calibrated = peer.calibrated(model)
@@ -359,21 +356,18 @@ def run(data: Path, quick: bool) -> list[Verdict]:
             float(np.abs(peer.marginal(calibrated, m.attributes) - model.marginal(m.attributes)).max()) / model.total
             for m in problem.measurements
         )
-    add(at_most("marginals against mbi at the same factors, Adult", worst, 1e-6))
-    return lines
+    yield Verdict("marginals against mbi at the same factors, Adult", worst)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, quick="fewer iterations, rounds and rows")
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder with adult.csv.gz")
-    parser.add_argument("--quick", action="store_true", help="fewer iterations, rounds and rows")
-    parser.add_argument("--json", type=Path, help="write the lines to this file")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.memory:
-        print_peak_memory(arguments.data)
+    options = parser.parse_args()
+    if options.memory:
+        print_peak_memory(options.data)
         return
-    sys.exit(conclude(run(arguments.data, arguments.quick), arguments.json))
+    sys.exit(conclude(show(run(options.data, options.size), "model", options.size), options.json, options.size))
 
 
 if __name__ == "__main__":

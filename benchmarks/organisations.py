@@ -1,11 +1,11 @@
 """A run between organisations: over a network, through kills and full disks, and against damaged files; each against its bar.
 
-    python benchmarks/organisations.py [--quick] [--only PART]... [--json FILE]
+    python benchmarks/organisations.py [--quick | --smoke] [--only PART]... [--json FILE]
 
 network: three parties over Flower and TLS on the loopback interface, every role its own process and folder (`network.py`).
 kills: SIGKILL and full disks at points spread over every role's life (`kills.py`). fuzz: damaged files of all kinds (`fuzz.py`).
 Run it on an otherwise idle machine. Every part has a process and a time limit of its own. --quick ends within two minutes: 10⁵
-records instead of 10⁶, 16 kills instead of 208, 800 damaged files instead of 10⁵.
+records instead of 10⁶, 16 kills instead of 208, 800 damaged files instead of 10⁵. --smoke has 4 kills and 4 full disks alone.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.limited import end_cleanly, limited, tell
-from benchmarks.verdict import Verdict, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
 
 
-def network_rows(quick: bool) -> Iterator[Verdict]:
+def network_rows(size: str) -> Iterator[Verdict]:
     """Three parties, a server and what is between them."""
     if importlib.util.find_spec("flwr") is None:
         yield Verdict("network", None, "flwr is not installed")
         return
     from benchmarks.network import rows
 
-    yield from rows(100_000 if quick else 1_000_000)
+    yield from rows(1_000_000 if size == FULL else 100_000)
 
 
-def kill_rows(quick: bool) -> Iterator[Verdict]:
+def kill_rows(size: str) -> Iterator[Verdict]:
     """The kill matrix: by role and fault, at how many points the run went on as if nothing had happened; then the bars."""
     from benchmarks.kills import FULL, KILL, VICTIMS, kill_matrix, verdicts
 
-    outcomes = kill_matrix(16 if quick else 208, full=4 if quick else 80)
+    kills, full = {FULL: (208, 80), QUICK: (16, 4), SMOKE: (4, 4)}[size]
+    outcomes = kill_matrix(kills, full=full)
     for fault in (KILL, FULL):
         for victim in VICTIMS:
             played = [outcome for outcome in outcomes if (outcome.fault, outcome.victim) == (fault, victim)]
@@ -50,11 +51,11 @@ def kill_rows(quick: bool) -> Iterator[Verdict]:
     yield from verdicts(outcomes)
 
 
-def fuzz_rows(quick: bool) -> Iterator[Verdict]:
+def fuzz_rows(size: str) -> Iterator[Verdict]:
     """How damaged files were read, by what came of it; then the bars."""
     from benchmarks.fuzz import fuzz, verdicts
 
-    counts = fuzz(800 if quick else 100_000, seed=time.time_ns() % 2**32)
+    counts = fuzz(100_000 if size == FULL else 800, seed=time.time_ns() % 2**32)
     came = Counter[str]()
     for (_, outcome), count in counts.outcomes.items():
         came[outcome] += count
@@ -68,39 +69,40 @@ class Part:
     """What is measured in a process of its own.
 
     Attributes:
-        work: from whether it is to be quick, the verdicts.
+        work: from the size, the verdicts.
         limit: seconds after which it is ended.
+        sizes: that have it.
     """
 
-    work: Callable[[bool], Iterator[Verdict]]
+    work: Callable[[str], Iterator[Verdict]]
     limit: float
+    sizes: tuple[str, ...] = (FULL, QUICK, SMOKE)
 
 
 PARTS = {
-    "network": Part(network_rows, 1200),
+    "network": Part(network_rows, 1200, (FULL, QUICK)),
     "kills": Part(kill_rows, 1800),
-    "fuzz": Part(fuzz_rows, 3600),
+    "fuzz": Part(fuzz_rows, 3600, (FULL, QUICK)),
 }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="two minutes: fewer records, kills and damaged files")
+    parser = arguments(__doc__, quick="two minutes: fewer records, kills and damaged files")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be repeated")
-    parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     end_cleanly()
     if options.part:
-        tell(PARTS[options.part].work(options.quick))
+        tell(PARTS[options.part].work(options.size))
         return
-    quick = ["--quick"] if options.quick else []
+    given = [] if options.size == FULL else [f"--{options.size}"]
+    chosen = options.only or [name for name, part in PARTS.items() if options.size in part.sizes]
     verdicts = (
         verdict
-        for name in options.only or PARTS
-        for verdict in limited(name, [sys.executable, __file__, "--part", name, *quick], PARTS[name].limit)
+        for name in chosen
+        for verdict in limited(name, [sys.executable, __file__, "--part", name, *given], PARTS[name].limit)
     )
-    sys.exit(conclude(show(verdicts), options.json))
+    sys.exit(conclude(show(verdicts, "organisations", options.size), options.json, options.size))
 
 
 if __name__ == "__main__":

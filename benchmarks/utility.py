@@ -3,8 +3,10 @@
 Rows of two parties (the paper's split), of Centralized and of whatever peers' files are given, each beside the real rows, by all
 that `vertimrf evaluate --utility LABEL` measures (vertimrf/utility/) and by how far correlations are off.
 
-    python -m benchmarks.utility adult --label income --epsilon 0.8 [--seeds 5] [--rows AIM=FILE ...] [--data FOLDER]
-        [--store FILE] [--json FILE] [--page docs/utility.md]
+    python benchmarks/utility.py adult --label income --epsilon 0.8 [--seeds 5] [--rows AIM=FILE ...] [--data FOLDER]
+        [--store FILE] [--smoke] [--json FILE] [--page docs/utility.md]
+
+--smoke takes the generated table, whatever else is asked for.
 
 FILE is a CSV file of synthetic rows, integer codes by column name; of several with one NAME every seed takes another. CatBoost
 and SDMetrics have their columns where they are installed. What a store has is not measured again: it is of one version of the
@@ -13,7 +15,6 @@ library, and of one set of files.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import sys
@@ -23,21 +24,21 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.datasets import Codes, Dataset
+from benchmarks.reproduce.methods import METHODS
+from benchmarks.reproduce.report import table
+from benchmarks.reproduce.splits import PAPER_SPLITS, deal
+from benchmarks.results import put_between
+from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
 from vertimrf.moments import compare_correlations
 from vertimrf.plan.attribute import Attribute
 from vertimrf.utility.figures import utility
 from vertimrf.utility.trees import CATBOOST, SCIKIT
 
-from . import datasets
-from .datasets import Codes, Dataset
-from .reproduce.methods import METHODS
-from .reproduce.report import put_between, table
-from .reproduce.splits import PAPER_SPLITS, deal
-from .verdict import Verdict, at_least, conclude, show
-
 TWO, CENTRAL, REAL, AIM = "two parties", "Centralized", "real rows", "AIM"
-# How far below that of Centralized, and of AIM, two parties' AUC may lie.
-WITHIN = 0.01
 # What has an order, and correlations; the rest are categories. Of data sets that are not listed, everything.
 ORDERED = {"adult": ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")}
 # Heads of the table, each with its figure's name and digits.
@@ -193,22 +194,25 @@ def verdicts(found: dict[str, list[Figures]], head: str) -> list[Verdict]:
     for figure, other in itertools.product((f"{SCIKIT} auc", f"{CATBOOST} auc"), others):
         own, theirs = mean(found[TWO], figure), mean(found[other], figure)
         if own is not None and theirs is not None:
-            out.append(at_least(f"{head}{figure} of {TWO}, less that of {other}", own - theirs, -WITHIN))
+            out.append(Verdict(f"{head}{figure} of {TWO}, less that of {other}", own - theirs))
     return out
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=sorted(PAPER_SPLITS), metavar="DATA", help=", ".join(sorted(PAPER_SPLITS)))
-    parser.add_argument("--label", required=True, help="the attribute that trees tell from the others")
+    parser = arguments(__doc__)
+    parser.add_argument(
+        "name", choices=sorted(PAPER_SPLITS), nargs="?", default="generated", metavar="DATA", help=", ".join(sorted(PAPER_SPLITS))
+    )
+    parser.add_argument("--label", default="x0", help="the attribute that trees tell from the others")
     parser.add_argument("--epsilon", type=float, default=0.8)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", action="append", default=[], metavar="NAME=FILE", help="rows of a peer; repeat")
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of the data sets")
     parser.add_argument("--store", type=Path, help="a file of figures measured so far, to go on from")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path, help="write the table between this file's markers")
     options = parser.parse_args()
+    if options.size == SMOKE:
+        options.name, options.label, options.seeds = "generated", "x0", 1
     given: dict[str, list[Path]] = {}
     for text in options.rows:
         name, equals, path = text.partition("=")
@@ -217,7 +221,7 @@ def main() -> None:
         given.setdefault(name, []).append(Path(path))
     if not datasets.present(options.name, options.data):
         parser.error(f"{options.data} has no {options.name}.csv.gz; give the folder of the data sets with --data.")
-    data = datasets.load(options.name, options.data)
+    data = datasets.generated(500) if options.size == SMOKE else datasets.load(options.name, options.data)
     if options.label not in data.names:
         parser.error(f"{options.name} has no attribute {options.label!r}; it has {', '.join(data.names)}.")
     found: dict[str, list[Figures]] = {}
@@ -232,7 +236,8 @@ def main() -> None:
     print(text)
     if options.page:
         put_between(options.page, f"utility {options.name} {options.label} {options.epsilon:g}", text)
-    sys.exit(conclude(show(verdicts(found, f"{options.name}, epsilon {options.epsilon:g}: ")), options.json))
+    rows = verdicts(found, f"{options.name}, epsilon {options.epsilon:g}: ")
+    sys.exit(conclude(show(rows, "utility", options.size), options.json, options.size))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,28 @@
-"""A figure beside the bar it is held to: what every script with bars prints, and the JSON that it writes."""
+"""Figures that scripts report, and the bars of ``bars.toml`` that some of them are held to.
+
+A script makes ``Verdict``s, passes them through :func:`show`, which holds them to their bars, and ends with :func:`conclude`,
+which writes the JSON and gives the exit code. Every script has two or three sizes: full, ``--quick`` (minutes) where it has one,
+and ``--smoke`` (seconds), which only checks that the script runs; nothing is held at that size.
+"""
 
 from __future__ import annotations
 
+import argparse
+import functools
 import json
+import re
+import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-__all__ = ["Verdict", "at_least", "at_most", "conclude", "show"]
+__all__ = [
+    "BARS", "FULL", "QUICK", "SMOKE", "Bar", "Verdict", "arguments", "at_least", "at_most", "conclude", "held", "load_bars",
+    "show",
+]  # fmt: skip
+
+BARS = Path(__file__).with_name("bars.toml")
+FULL, QUICK, SMOKE = "full", "quick", "smoke"
 
 
 @dataclass(frozen=True)
@@ -33,28 +48,104 @@ class Verdict:
 
 
 def at_most(name: str, value: float | None, bar: float) -> Verdict:
-    """Held to an upper bar; a figure that is no number does not meet it."""
+    """Held to an upper bound that the script computes; a figure that is no number does not meet it."""
     return Verdict(name, None if value is None else float(value), f"<= {bar:.4g}", None if value is None else bool(value <= bar))
 
 
 def at_least(name: str, value: float | None, bar: float) -> Verdict:
-    """Held to a lower bar; a figure that is no number does not meet it."""
+    """Held to a lower bound that the script computes; a figure that is no number does not meet it."""
     return Verdict(name, None if value is None else float(value), f">= {bar:.4g}", None if value is None else bool(value >= bar))
 
 
-def show(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Print each as it comes; all of them."""
+@dataclass(frozen=True)
+class Bar:
+    """One bar of ``bars.toml``.
+
+    Attributes:
+        name: "section.key" in the file.
+        row: name of the rows that it is about; ``*`` stands for any text.
+        at_most, at_least: the bar; one of them is None.
+        width: by how much a quick run may miss it, for the noise of fewer repetitions.
+        quick: whether quick runs are held to it.
+        kind: "ratio" (within one run) or "absolute".
+        machine: what the figure depends on: "any", or the machine that an absolute time is about.
+    """
+
+    name: str
+    row: str
+    at_most: float | None = None
+    at_least: float | None = None
+    width: float = 0.0
+    quick: bool = True
+    kind: str = "ratio"
+    machine: str = "any"
+
+    def __post_init__(self) -> None:
+        if (self.at_most is None) == (self.at_least is None) or self.width < 0 or self.kind not in ("ratio", "absolute"):
+            raise ValueError(f"{self.name}: a bar has either at_most or at_least, a width of 0 or more, and a kind.")
+
+    def about(self, name: str) -> bool:
+        """Whether it is about a row of this name."""
+        return re.fullmatch(re.escape(self.row).replace(r"\*", ".*"), name) is not None
+
+    def judge(self, verdict: Verdict, size: str) -> Verdict:
+        """The row with this bar."""
+        width = self.width if size == QUICK else 0.0
+        if self.at_most is not None:
+            return at_most(verdict.name, verdict.value, self.at_most + width)
+        assert self.at_least is not None
+        return at_least(verdict.name, verdict.value, self.at_least - width)
+
+
+@functools.cache
+def load_bars() -> dict[str, tuple[Bar, ...]]:
+    """All bars by section."""
+    sections = tomllib.loads(BARS.read_text())
+    return {
+        section: tuple(Bar(f"{section}.{key}", **fields) for key, fields in own.get("bars", {}).items())
+        for section, own in sections.items()
+    }
+
+
+def held(verdict: Verdict, sections: str, size: str) -> Verdict:
+    """A row with the bar that sections of ``bars.toml`` (names, with spaces between) have for it at this size, if any."""
+    if size == SMOKE:
+        return replace(verdict, bar="", holds=None)
+    for bar in (bar for section in sections.split() for bar in load_bars()[section]):
+        if (bar.quick or size == FULL) and bar.about(verdict.name):
+            return bar.judge(verdict, size)
+    return verdict
+
+
+def show(verdicts: Iterable[Verdict], sections: str = "", size: str = FULL) -> list[Verdict]:
+    """Print each as it comes, held to the bars of sections of ``bars.toml``; all of them."""
     out = []
     for verdict in verdicts:
-        print(verdict, flush=True)
-        out.append(verdict)
+        out.append(held(verdict, sections, size))
+        print(out[-1], flush=True)
     return out
 
 
-def conclude(verdicts: Sequence[Verdict], json_file: Path | None = None) -> int:
+def conclude(verdicts: Sequence[Verdict], json_file: Path | None = None, size: str = FULL) -> int:
     """Say how many bars hold, and write the JSON, a list of {name, value, bar, holds}; the exit code, 1 if a bar fails."""
     judged = [verdict.holds for verdict in verdicts if verdict.holds is not None]
-    print(f"{sum(judged)} of {len(judged)} bars hold.")
+    if size == SMOKE:
+        print(f"{len(verdicts)} rows at smoke size, at which no bar is held.")
+    else:
+        print(f"{sum(judged)} of {len(judged)} bars hold.")
     if json_file is not None:
         json_file.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1) + "\n")
     return 0 if all(judged) else 1
+
+
+def arguments(doc: str | None, quick: str = "") -> argparse.ArgumentParser:
+    """A parser with what every script has: ``--smoke``, ``--json``, and ``--quick`` where ``quick`` says what that leaves out."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sizes = parser.add_mutually_exclusive_group()
+    if quick:
+        sizes.add_argument("--quick", dest="size", action="store_const", const=QUICK, default=FULL, help=quick)
+    sizes.add_argument(
+        "--smoke", dest="size", action="store_const", const=SMOKE, default=FULL, help="the smallest size, seconds; holds no bar"
+    )
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    return parser

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import vertimrf
+from benchmarks.results import tables
 
 ROOT = Path(vertimrf.__file__).parents[1]
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
@@ -94,9 +95,19 @@ def test_the_site_builds_without_a_warning(pages: dict[str, str], tmp_path: Path
     assert (tmp_path / "site" / "source" / "examples" / "every_role.py" / "index.html").exists()
 
 
+def test_every_written_table_says_what_it_was_measured_with(pages: dict[str, str]) -> None:
+    """Commit, date, machine, and paths that exist; whether it is old is asked by `python benchmarks/results.py --check`."""
+    found = list(tables(ROOT))
+    assert len(found) == sum(text.count("<!-- table: ") for page, text in pages.items() if page != "CONTRIBUTING.md")
+    for table in found:
+        assert table.commit, f"{table.page}: the table {table.name!r} has no birth line"
+        assert all((ROOT / path).exists() for path in table.depends), f"{table.page}: {table.name} depends on {table.depends}"
+
+
 def test_the_readme_has_lines_of_the_measured_table(pages: dict[str, str]) -> None:
     def rows(page: str, mark: str) -> list[str]:
-        return pages[page].split(f"<!-- table: {mark} -->")[1].split("<!-- end")[0].strip().splitlines()
+        table = pages[page].split(f"<!-- table: {mark} -->")[1].split("<!-- end")[0]
+        return [line for line in table.splitlines() if line.startswith("|")]
 
     short, whole = rows("README.md", "accuracy in short"), rows("docs/measured.md", "accuracy")
     assert len(short) == 2 + 3

@@ -91,10 +91,14 @@ def rows() -> Iterator[Verdict]:
     for encoder in ("scheduled-pairs", "count-sketch"):
         priced_plan = plan_for(ring, ROWS, KEYS, rounds=1, nonce="double release", encoder=encoder)
         for times, who in (((2, 2, 2), "all of three parties twice"), ((3, 3, 3), "all three times")):
-            dear = ledger_of_releases(priced_plan, times).epsilon
+            name = f"double release, {encoder}: epsilon of a plan of {priced_plan.ledger().epsilon:.2f} released by {who}"
             # So many plans over the same people, each with hashes of its own.
             apart = composed([entry.event for entry in priced_plan.entries()] * max(times), priced_plan.delta).epsilon
-            name = f"double release, {encoder}: epsilon of a plan of {priced_plan.ledger().epsilon:.2f} released by {who}"
+            try:
+                dear = ledger_of_releases(priced_plan, times).epsilon
+            except PrivacyError as error:
+                yield Verdict(f"{name}: {error}", None, "is priced", False)
+                continue
             yield Verdict(name, dear, f"above {max(times)} plans' {apart:.2f}", dear > apart)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import datasets
-from ..reproduce.report import put_between
+from ..results import put_between
 from .environment import NotInstalledError, default_folder, why_not_installed
 from .measure import DONE, found, kept, measure, rows_file
 from .peer import Peer

@@ -3,6 +3,7 @@
 Finished runs are lines of OUT/runs.jsonl and are not done again: interrupt it and start it again as you like, and delete the file
 to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
 
+    python -m benchmarks.reproduce --smoke                         a run or two of every experiment, seconds
     python -m benchmarks.reproduce --quick                         every experiment at a small scale, minutes
     python -m benchmarks.reproduce --docs docs                     everything, many hours
     python -m benchmarks.reproduce --only bars --page docs/measured.md  what the library is held to
@@ -11,32 +12,23 @@ to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from .. import datasets
+from ..results import commit, put_between
+from ..verdict import FULL, QUICK, SMOKE, conclude, show
+from ..verdict import arguments as sized
 from . import report
 from .execute import execute
-from .experiments import EXPERIMENTS, Scale, available, full_scale, quick_scale
+from .experiments import EXPERIMENTS, Scale, available, full_scale, quick_scale, smoke_scale
 from .splits import PAPER_SPLITS
 from .store import Run, Store
 
-ROOT = Path(__file__).resolve().parents[2]
 FULL_SEEDS = 5
-
-
-def commit() -> str:
-    """The checkout that a result was measured with."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return done.stdout.strip()
 
 
 def pending(scale: Scale, names: list[str], store: Store) -> tuple[list[Run], int]:
@@ -69,14 +61,12 @@ def work(runs: list[Run], total: int, store: Store, folder: Path) -> list[str]:
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.reproduce", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = sized(__doc__, quick="one epsilon, one seed, few marginals; NLTCS or generated data")
+    parser.prog = "python -m benchmarks.reproduce"
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of NAME.csv.gz files")
     parser.add_argument("--out", type=Path, default=Path("reproduce-results"), help="folder of runs.jsonl and runs.csv")
     parser.add_argument("--docs", type=Path, help="folder for experiments.md and its plots")
     parser.add_argument("--page", type=Path, help="write a summary of the bars between this file's markers")
-    parser.add_argument("--quick", action="store_true", help="one epsilon, one seed, few marginals; NLTCS or generated data")
     parser.add_argument("--only", action="append", choices=sorted(EXPERIMENTS), help="an experiment; repeat for several")
     parser.add_argument("--seeds", type=int, help="default 5, or 1 with --quick")
     parser.add_argument("--datasets", nargs="+", choices=sorted(PAPER_SPLITS), help="of the experiments over all data sets")
@@ -88,7 +78,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def scale_of(options: argparse.Namespace) -> Scale:
     """The scale that the options ask for."""
-    scale = quick_scale(options.data, options.seeds or 1) if options.quick else full_scale(options.seeds or FULL_SEEDS)
+    if options.size == SMOKE:
+        return smoke_scale()
+    scale = quick_scale(options.data, options.seeds or 1) if options.size == QUICK else full_scale(options.seeds or FULL_SEEDS)
     if options.datasets:
         scale = replace(scale, data=tuple(options.datasets))
     if options.methods:
@@ -103,6 +95,14 @@ def scale_of(options: argparse.Namespace) -> Scale:
 def main(argv: list[str] | None = None) -> int:
     """Run, write, and return the exit code: 1 if a run failed."""
     options = arguments(argv)
+    if options.size != SMOKE:
+        return run(options)
+    with tempfile.TemporaryDirectory() as folder:
+        options.out = Path(folder)
+        return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
     scale = scale_of(options)
     names = options.only or list(EXPERIMENTS)
     for line in available()[2]:
@@ -115,7 +115,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.", file=sys.stderr)
             return 2
     print(f"{total} runs, {total - len(runs)} of them done", flush=True)
-    if options.page and (options.quick or "bars" not in names):
+    if options.page and (options.size != FULL or "bars" not in names):
         print("--page takes the full bars: leave --quick out, and --only or have bars among it.", file=sys.stderr)
         return 2
     failures = [] if options.report_only else work(runs, total, store, options.data)
@@ -138,10 +138,12 @@ def main(argv: list[str] | None = None) -> int:
             if missing := len(pending(full, ["bars"], store)[0]):
                 print(f"{options.page} is left as it is: {missing} runs of the bars are missing.", file=sys.stderr)
                 return 1
-            report.put_between(options.page, "bars", report.summary(report.Page(store, full)))
+            put_between(options.page, "bars", report.summary(report.Page(store, full)))
     for failure in failures:
         print(f"FAILED {failure}", file=sys.stderr)
-    return 1 if failures else 0
+    verdicts = [line.verdict for line in report.bars(page, options.size)] if "bars" in names else []
+    missed = conclude(show(verdicts, "tvd", options.size), options.json, options.size)
+    return 1 if failures else missed if options.json else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures measured by others or elsewhere, and the bars; every table marks them as quoted."""
+"""Figures measured by others or elsewhere; every table marks them as quoted."""
 
 from __future__ import annotations
 
@@ -18,23 +18,6 @@ AIM = {
 SWIFT = {("adult", 0.8): 0.0506, ("br2000", 0.8): 0.0285}
 DPSYNTH_MST = {("adult", 0.8): 0.085, ("br2000", 0.8): 0.059}
 RESAMPLED = {"nltcs": 0.005, "adult": 0.019, "br2000": 0.014}
-
-# Bars on 3-way TVD: of two parties with the paper's splits, and of Centralized.
-BARS = {
-    ("nltcs", 0.2): 0.0110, ("nltcs", 0.8): 0.0044, ("nltcs", 3.2): 0.0023,
-    ("adult", 0.2): 0.0690, ("adult", 0.8): 0.0415, ("adult", 3.2): 0.0300,
-    ("br2000", 0.2): 0.0470, ("br2000", 0.8): 0.0245, ("br2000", 3.2): 0.0155,
-    ("fire", 0.2): 0.0430, ("fire", 0.8): 0.0315, ("fire", 3.2): 0.0280,
-}  # fmt: skip
-CENTRAL_BARS = {
-    ("nltcs", 0.2): 0.0088, ("nltcs", 0.8): 0.0036, ("nltcs", 3.2): 0.0017,
-    ("adult", 0.2): 0.0640, ("adult", 0.8): 0.0385, ("adult", 3.2): 0.0290,
-    ("br2000", 0.2): 0.0440, ("br2000", 0.8): 0.0230, ("br2000", 3.2): 0.0145,
-    ("fire", 0.2): 0.0370, ("fire", 0.8): 0.0275, ("fire", 3.2): 0.0235,
-}  # fmt: skip
-SVM_POINTS = 0.02
-ALL_OVER_TWO = 1.5
-CELL_SECONDS = 180.0
 
 # VertiMRF, Table 2 (Adult): communication in the paper's "Mb", minutes per party, minutes at the server.
 PAPER_COSTS = (

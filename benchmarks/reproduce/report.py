@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..verdict import FULL, Verdict, held
 from . import quoted
 from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Scale
 from .methods import METHODS
@@ -190,88 +191,91 @@ def ablations_section(page: Page) -> str:
 
 
 @dataclass(frozen=True)
-class Bar:
+class Line:
     """One thing that the library is held to.
 
     Attributes:
-        name: what is measured.
-        epsilon: at which; None for a bar on all of them.
-        value: mean over runs, or a ratio of means.
-        bar: at most so much.
+        what: the row of the table.
+        epsilon: its column; None for a figure of all runs.
+        verdict: mean over runs, or a difference or ratio of means, held to its bar of ``bars.toml``.
         runs: how many there were of the measured method.
-        deviation: standard deviation over them, on the scale of ``value``; None where there is none.
+        deviation: standard deviation over them, on the scale of the figure; None where there is none.
     """
 
-    name: str
+    what: str
     epsilon: float | None
-    value: float
-    bar: float
+    verdict: Verdict
     runs: int
     deviation: float | None
 
-    @property
-    def holds(self) -> bool:
-        return self.value <= self.bar
 
-
-def bars(page: Page) -> list[Bar]:
+def bars(page: Page, size: str = FULL) -> list[Line]:
     """All bars whose runs are there."""
-    out = []
+    out: list[Line] = []
     every: Figures = []
 
-    def add(name: str, epsilon: float, found: Figures, metric: str, bar: float, over: float = 1.0) -> None:
-        if found and np.isfinite(bar) and np.isfinite(over):
-            values = [result[metric] for result in found]
-            deviation = float(np.std(values, ddof=1)) / over if len(values) > 1 else None
-            out.append(Bar(name, epsilon, float(np.mean(values)) / over, bar, len(values), deviation))
+    def add(what: str, epsilon: float, found: Figures, metric: str, figure: str, less: float = 0.0, over: float = 1.0) -> None:
+        if found and np.isfinite(less) and over > 0:
+            values = [(result[metric] - less) / over for result in found]
+            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            data, method = what.split(": ", 1)
+            verdict = Verdict(f"{data}, epsilon {epsilon:g}, {method}: {figure}", float(np.mean(values)))
+            out.append(Line(what, epsilon, held(verdict, "tvd", size), len(values), deviation))
 
-    for (data, epsilon), bar in quoted.BARS.items():
-        found = page.figures(data, DEFAULT, epsilon)
-        every += found
-        add(f"{data}: {title(DEFAULT)}", epsilon, found, "tvd3", bar)
-        central = page.figures(data, "centralized", epsilon)
-        every += central
-        add(f"{data}: Centralized", epsilon, central, "tvd3", quoted.CENTRAL_BARS[data, epsilon])
-    for data in ("adult", "nltcs"):
+    for data in page.scale.data:
+        for epsilon in page.scale.bar_epsilons:
+            for method, name in ((DEFAULT, "count sketches"), ("centralized", "Centralized")):
+                found = page.figures(data, method, epsilon)
+                every += found
+                add(f"{data}: {name}", epsilon, found, "tvd3", "3-way TVD")
+    for data in dict.fromkeys((page.scale.large, page.scale.small)):
         central = mean(page.folds(data, "centralized", 0.8), "misclassification")
-        name = f"{data}: {title(DEFAULT)}, SVM misclassification against Centralized + {quoted.SVM_POINTS:g}"
-        add(name, 0.8, page.folds(data, DEFAULT, 0.8), "misclassification", central + quoted.SVM_POINTS)
-    two = mean(page.figures("nltcs", DEFAULT, 0.8), "tvd3")
-    found = page.figures("nltcs", DEFAULT, 0.8, "m=all")
+        found = page.folds(data, DEFAULT, 0.8)
+        add(f"{data}: count sketches", 0.8, found, "misclassification", "SVM misclassification above Centralized's", less=central)
+    small = page.scale.small
+    two = mean(page.figures(small, DEFAULT, 0.8), "tvd3")
+    found = page.figures(small, DEFAULT, 0.8, "m=all")
     every += found
-    add(f"nltcs: {title(DEFAULT)}, 16 parties over two", 0.8, found, "tvd3", quoted.ALL_OVER_TWO, two)
+    add(f"{small}: count sketches", 0.8, found, "tvd3", "a party per attribute, 3-way TVD over two parties'", over=two)
     if every:
-        slowest = max(result["seconds"] for result in every)
-        out.append(Bar("slowest of these runs, seconds", None, slowest, quoted.CELL_SECONDS, len(every), None))
+        slowest = Verdict("slowest of these runs, seconds", max(result["seconds"] for result in every))
+        out.append(Line(slowest.name, None, held(slowest, "tvd", size), len(every), None))
     return out
+
+
+def figure_of(line: Line) -> str:
+    return line.verdict.name.rpartition(": ")[2]
 
 
 def bars_section(page: Page) -> str:
     rows = [
         [
-            bar.name, "" if bar.epsilon is None else f"{bar.epsilon:g}", f"{bar.value:.4g}",
-            "–" if bar.deviation is None else f"{bar.deviation:.2g}", str(bar.runs), f"{bar.bar:.4g}",
-            "yes" if bar.holds else "**no**",
+            line.what if line.epsilon is None else f"{line.what}, {figure_of(line)}",
+            "" if line.epsilon is None else f"{line.epsilon:g}", f"{line.verdict.value:.4g}",
+            "–" if line.deviation is None else f"{line.deviation:.2g}", str(line.runs), line.verdict.bar,
+            {True: "yes", False: "**no**", None: ""}[line.verdict.holds],
         ]
-        for bar in bars(page)
+        for line in bars(page)
     ]  # fmt: skip
-    return table(["bar", "ε", "measured", "s.d.", "runs", "at most", "holds"], rows) if rows else ""
+    return table(["bar", "ε", "measured", "s.d.", "runs", "bar", "holds"], rows) if rows else ""
 
 
 def summary(page: Page) -> str:
     """The bars for a reader in a hurry: one row per thing, a column per epsilon."""
     found = bars(page)
-    epsilons = sorted({bar.epsilon for bar in found if bar.epsilon is not None})
+    epsilons = sorted({line.epsilon for line in found if line.epsilon is not None})
     rows: dict[str, dict[float, str]] = {}
-    for bar in found:
-        if bar.epsilon is not None:
-            no = "" if bar.holds else " **no**"
-            rows.setdefault(bar.name, {})[bar.epsilon] = f"{bar.value:.3g} (≤ {bar.bar:.3g}{no})"
+    for line in found:
+        if line.epsilon is not None:
+            no = " **no**" if line.verdict.holds is False else ""
+            bar = f" ({line.verdict.bar.replace('<=', '≤')}{no})" if line.verdict.bar else ""
+            name = line.what if figure_of(line) == "3-way TVD" else f"{line.what}, {figure_of(line)}"
+            rows.setdefault(name, {})[line.epsilon] = f"{line.verdict.value:.3g}{bar}"
     head = ["3-way TVD, mean (bar)", *(f"ε = {epsilon:g}" for epsilon in epsilons)]
     cells = [[name, *(row.get(epsilon, "") for epsilon in epsilons)] for name, row in rows.items()]
-    held = sum(bar.holds for bar in found)
-    seconds = f"; the slowest run took {found[-1].value:.0f} s" if found else ""
-    return table(head, cells) + f"\n\n{held} of {len(found)} bars hold{seconds}."
+    judged = [line.verdict.holds for line in found if line.verdict.holds is not None]
+    seconds = f"; the slowest run took {found[-1].verdict.value:.0f} s" if found else ""
+    return table(head, cells) + f"\n\n{sum(judged)} of {len(judged)} bars hold{seconds}."
 
 
 SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
@@ -362,17 +366,3 @@ def plots(store: Store, scale: Scale, folder: Path) -> list[str]:
         plt.close(figure)
         names.append(name)
     return names
-
-
-def put_between(path: Path, mark: str, text: str) -> None:
-    """Replace what stands between a file's markers `<!-- table: MARK -->` and `<!-- end: MARK -->`.
-
-    Raises:
-        ValueError: the file lacks them.
-    """
-    content = path.read_text()
-    begin, end = f"<!-- table: {mark} -->", f"<!-- end: {mark} -->"
-    if content.count(begin) != 1 or content.count(end) != 1:
-        raise ValueError(f"{path} needs the markers {begin} and {end}, once each.")
-    head, rest = content.split(begin)
-    path.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}")

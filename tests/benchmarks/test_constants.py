@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks import constants, datasets
 from benchmarks.constants import CONSTANTS, PRESENT, Constant, choice, figures_of, markdown, run_of, runs, spreads, work
-from benchmarks.reproduce.report import put_between
 from benchmarks.reproduce.store import Store
+from benchmarks.results import put_between
 
 STANDS_OUT = next(constant for constant in CONSTANTS if constant.name == "STANDS_OUT")
 LOW, HIGH = STANDS_OUT.others
@@ -157,7 +157,7 @@ def test_figures_on_the_command_line_need_no_run(tmp_path, capsys):
     store = Store(tmp_path / "runs.jsonl")
     for name in ("dense", "payroll"):
         store.add(run_of(name, 2, 0.8, 0), {"tvd3": 0.1, "seconds": 1.0}, "abc")
-    constants.main(["--tables", "dense", "payroll", "--repeats", "0", "--json", str(tmp_path / "runs.jsonl")])
+    constants.main(["--tables", "dense", "payroll", "--repeats", "0", "--store", str(tmp_path / "runs.jsonl")])
     assert "| dense | 2 | 1 | 0.1000 | – | yes |" in capsys.readouterr().out
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2
     with pytest.raises(SystemExit) as ended:

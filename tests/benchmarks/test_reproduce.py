@@ -211,15 +211,9 @@ def test_bars_say_whether_they_hold(tmp_path):
     for method, tvd3 in (("count-sketches", 0.004), ("centralized", 0.007)):
         store.add(scale.run("tvd", "nltcs", method, 0.8, 0), {"tvd3": tvd3, "seconds": 9.0, "message_bytes": []}, "abc")
     page = report.Page(store, scale)
-    assert [bar.holds for bar in report.bars(page)] == [True, False, True]
+    assert [line.verdict.holds for line in report.bars(page)] == [True, False, True]
     assert "2 of 3 bars hold" in report.summary(page)
     assert report.summary(page).count("**no**") == 1
-    file = tmp_path / "page.md"
-    file.write_text("a\n<!-- table: bars -->\nold\n<!-- end: bars -->\nb\n")
-    report.put_between(file, "bars", "new")
-    assert file.read_text() == "a\n<!-- table: bars -->\nnew\n<!-- end: bars -->\nb\n"
-    with pytest.raises(ValueError, match="markers"):
-        report.put_between(file, "other", "new")
 
 
 def test_the_page_is_left_alone_while_runs_are_missing(tmp_path, capsys):

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.shared_columns import contradicted
 from vertimrf.cli import main
 from vertimrf.distances import distance
 from vertimrf.errors import PlanError
@@ -44,6 +43,14 @@ def people(seed: int = 0) -> dict[str, np.ndarray]:
     for attribute in itertools.chain(*OWN.values()):
         columns[attribute.name] = (columns["age"] // 2 + columns["sex"] + (rng.random(RECORDS) < 0.3)) % 3
     return columns
+
+
+def contradicted(codes: np.ndarray, size: int, rate: float, rng: np.random.Generator) -> np.ndarray:
+    """The same values, but for another one, drawn from all others evenly, in a part of the records."""
+    out = codes.copy()
+    wrong = rng.random(codes.size) < rate
+    out[wrong] = (codes[wrong] + rng.integers(1, size, int(wrong.sum()))) % size
+    return out
 
 
 def tables_of(schema: Schema, rate: float, seed: int = 0) -> tuple[np.ndarray, list[Table]]:

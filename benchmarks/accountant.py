@@ -1,17 +1,23 @@
-"""The accountant beside dp-accounting, on ledgers as the planner makes them: pytest benchmarks/bench_accountant.py.
+"""The accountant beside dp-accounting, on ledgers as the planner makes them.
+
+    python benchmarks/accountant.py [--smoke] [--json FILE]
 
 Both compose the same pessimistic privacy-loss distributions. The ledger of scheduled pairs repeats its sketch event millions of
-times on a grid fine enough not to add up; ``test_composed_epsilon_agrees`` prints both figures and both times.
+times on a grid fine enough not to add up.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
 
-import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
 from vertimrf.privacy.accountant import by_pld
 from vertimrf.privacy.events import Event, GaussianEvent, SketchEvent
 
@@ -49,17 +55,25 @@ def step_of(events: list[Event]) -> float:
     return min(event.spread for event in events) / 13
 
 
-@pytest.mark.parametrize("name", LEDGERS)
-def test_ours(benchmark: Any, name: str) -> None:
-    benchmark.pedantic(lambda: by_pld(LEDGERS[name], DELTA), rounds=3)
+def rows(smoke: bool) -> Iterator[Verdict]:
+    """Both figures and times of each ledger; at smoke size of the first one."""
+    for name, events in list(LEDGERS.items())[: 1 if smoke else None]:
+        start = time.perf_counter()
+        ours = float(by_pld(events, DELTA)[-1])
+        between = time.perf_counter()
+        other = theirs(events, step_of(events))
+        end = time.perf_counter()
+        yield Verdict(f"{name}: epsilon", ours)
+        yield Verdict(f"{name}: off dp-accounting's by, relative", abs(ours / other - 1))
+        yield Verdict(f"{name}: s", between - start)
+        yield Verdict(f"{name}: dp-accounting's time, times ours", (end - between) / (between - start))
 
 
-@pytest.mark.parametrize("name", LEDGERS)
-def test_composed_epsilon_agrees(benchmark: Any, name: str) -> None:
-    events = LEDGERS[name]
-    start = time.perf_counter()
-    ours = float(by_pld(events, DELTA)[-1])
-    seconds = time.perf_counter() - start
-    other = benchmark.pedantic(lambda: theirs(events, step_of(events)), rounds=1)
-    print(f"\n{name}: ours {ours:.4f} in {seconds:.2f} s, dp-accounting {other:.4f}")
-    assert ours == pytest.approx(other, rel=2e-3)
+def main() -> None:
+    options = arguments(__doc__).parse_args()
+    verdicts = show(rows(options.size == SMOKE), "accountant", options.size)
+    sys.exit(conclude(verdicts, options.json, options.size))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Whether every bar of ``bars.toml`` holds: runs the commands, reads the figures that they report, says what holds and misses.
+
+    python benchmarks/bars.py [--quick] [--only NAME]... [--json FILE]
+
+NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in docs/measured.md
+names it, with the reason. The exit code is 1 if one misses that is not known, or a command fails, or gives no row for a bar (only
+where the paper's data sets are beside the checkout; elsewhere their bars are "not measured"). Rows that a command holds to a
+bound of its own are judged as well; they have the name of their section and of the row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import datasets
+from benchmarks.verdict import BARS, FULL, QUICK, Bar, Verdict, load_bars
+
+ROOT = Path(__file__).resolve().parents[1]
+KNOWN = ROOT / "docs" / "measured.md"
+# A command that takes longer hangs.
+LIMIT = {FULL: 24 * 3600, QUICK: 1200}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One bar, or one row that a script judged itself.
+
+    Attributes:
+        name: "section.key", or "section: row".
+        row: the figure's name; empty where there is none.
+        value, bar, holds: as in a verdict; ``holds`` is None where the figure could not be measured.
+        known: whether a miss is listed.
+    """
+
+    name: str
+    row: str
+    value: float | None
+    bar: str
+    holds: bool | None
+    known: bool
+
+    @property
+    def bad(self) -> bool:
+        return self.holds is False and not self.known
+
+    def __str__(self) -> str:
+        word = {True: "held", False: "MISSED", None: "not measured"}[self.holds]
+        if self.known:
+            word = "held, though listed as a miss" if self.holds else "missed, as listed" if self.holds is False else word
+        value = "" if self.value is None else f"{self.value:.4g} "
+        return f"{word:<18} {self.name}: {value}({self.bar}) {self.row}"
+
+
+def known_misses(page: Path = KNOWN) -> set[str]:
+    """Names in the first column of the table under "Known misses"."""
+    section = re.split(r"(?m)^## ", page.read_text().split("## Known misses", 1)[1])[0]
+    return set(re.findall(r"(?m)^\| `([^`]+)` \|", section))
+
+
+def rows_of(command: str, limit: float) -> tuple[list[Verdict], str]:
+    """Rows that a command reports, and what went wrong, if anything."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "rows.json"
+        name, *words = shlex.split(command.format(tmp=folder))
+        assert name == "python"
+        try:
+            run = subprocess.run(
+                [sys.executable, *words, "--json", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=limit, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return [], f"did not end within {limit:g} s"
+        if not out.exists():
+            if run.returncode == 2 and not datasets.FOLDER.is_dir():
+                return [], ""
+            return [], (run.stderr.strip().splitlines() or [f"exit code {run.returncode}"])[-1]
+        return [Verdict(**row) for row in json.loads(out.read_text())], ""
+
+
+def judged(bars: Sequence[Bar], rows: Sequence[Verdict], size: str, known: Collection[str]) -> Iterator[Outcome]:
+    """Every bar against its rows."""
+    for bar in bars:
+        mine = [row for row in rows if bar.about(row.name)]
+        bound = bar.judge(Verdict("", None), size).bar
+        if not mine:
+            yield Outcome(bar.name, "no such row", None, bound, False if datasets.FOLDER.is_dir() else None, bar.name in known)
+        for row in mine:
+            verdict = bar.judge(row, size)
+            yield Outcome(bar.name, row.name, verdict.value, verdict.bar, verdict.holds, bar.name in known)
+
+
+def judged_by_script(section: str, rows: Sequence[Verdict], known: Collection[str]) -> Iterator[Outcome]:
+    """Rows with a bound that the script computed."""
+    every = [bar for bars in load_bars().values() for bar in bars]
+    for row in rows:
+        if row.bar and not any(bar.about(row.name) for bar in every):
+            name = f"{section}: {row.name}"
+            yield Outcome(name, "", row.value, row.bar, row.holds, any(name.startswith(start) for start in known))
+
+
+def chosen(only: Collection[str], size: str) -> Iterator[tuple[str, str, list[Bar]]]:
+    """Sections with their commands and bars at a size."""
+    sections = tomllib.loads(BARS.read_text())
+    names = {*sections, *(bar.name for bars in load_bars().values() for bar in bars)}
+    if unknown := set(only) - names:
+        sys.exit(f"bars.toml has no section or bar {sorted(unknown)[0]!r}.")
+    for section, bars in load_bars().items():
+        mine = [bar for bar in bars if (bar.quick or size == FULL) and (not only or section in only or bar.name in only)]
+        if (mine or section in only or not (only or bars)) and size in sections[section]:
+            yield section, sections[section][size], mine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the commands of minutes, a quarter of an hour together")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this section or bar; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the outcomes to this file")
+    options = parser.parse_args()
+    size = QUICK if options.quick else FULL
+    known, outcomes, failed = known_misses(), [], 0
+    done: dict[str, tuple[list[Verdict], str]] = {}
+    for section, command, bars in chosen(options.only, size):
+        begin, again = time.perf_counter(), command in done
+        if not again:
+            done[command] = rows_of(command, LIMIT[size])
+        rows, error = done[command]
+        print(f"# {section}: {command}, {time.perf_counter() - begin:.0f} s", flush=True)
+        if error:
+            failed += 1
+            print(f"FAILED             {section}: {error}", flush=True)
+            continue
+        own = [] if again or (options.only and section not in options.only) else judged_by_script(section, rows, known)
+        for outcome in (*judged(bars, rows, size, known), *own):
+            outcomes.append(outcome)
+            print(outcome, flush=True)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
+    held, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))
+    new = sum(outcome.bad for outcome in outcomes)
+    print(f"{held} held, {missed} missed, {new} of them not listed in docs/measured.md; {failed} commands failed.")
+    return 1 if new or failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Every script runs at its smallest size: ``--smoke`` of those under benchmarks/, as they stand those under examples/.
+
+Each ends well and writes rows that are read back. At this size no figure is held to a bar: whether bars hold is asked by
+``python benchmarks/bars.py``. Scripts run two at a time, so that all take two minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import vertimrf
+from benchmarks.verdict import Verdict
+
+ROOT = Path(vertimrf.__file__).parents[1]
+# What each needs beside the package's own dependencies.
+SCRIPTS = {
+    "accountant": ("dp_accounting",), "accuracy": (), "adversary": (), "audit": (), "constants": (), "count_sketch": (),
+    "decompose": (), "encode": (), "estimation": (), "front_ends": (), "fuzz": (), "kills": (), "larger": ("distributed",),
+    "message_size": (), "model": (), "organisations": (), "overlap": (), "reproduce": (), "utility": ("sklearn",), "wide": (),
+}  # fmt: skip
+# Programs that other tests call, and modules that scripts import.
+ELSEWHERE = {
+    "bars": "benchmarks/test_verdict.py", "mutants": "benchmarks/test_mutants.py", "peers": "benchmarks/test_peers.py",
+    "results": "benchmarks/test_results.py",
+}  # fmt: skip
+LIBRARIES = {"datasets", "limited", "loopback", "network", "verdict", "attacks", "fuzzed"}
+EXAMPLES = {
+    "aim_through_opendp.py": "test_examples.py", "attack_published.py": "privacy/test_attack.py",
+    "every_role.py": "test_examples.py", "mst_through_mbi.py": "test_examples.py", "notebook.ipynb": "test_examples.py",
+    "flower": "flower/test_network.py", "journeys/clinic.py": "test_journeys.py",
+    "journeys/diabetes_registry.py": "test_journeys.py",
+}  # fmt: skip
+
+
+def smoke(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = ROOT / "benchmarks" / name
+    words = ["-m", f"benchmarks.{name}"] if path.is_dir() else [f"benchmarks/{name}.py"]
+    return subprocess.run(
+        [sys.executable, *words, "--smoke", "--json", str(folder / f"{name}.json")],
+        cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Future[subprocess.CompletedProcess[str]]]]]:
+    folder = tmp_path_factory.mktemp("smoke")
+    with ThreadPoolExecutor(2) as pool:
+        yield folder, {name: pool.submit(smoke, name, folder) for name in SCRIPTS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_runs_at_its_smallest_size(
+    name: str, runs: tuple[Path, dict[str, Future[subprocess.CompletedProcess[str]]]]
+) -> None:
+    for needed in SCRIPTS[name]:
+        pytest.importorskip(needed)
+    folder, futures = runs
+    done = futures[name].result()
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "no bar is held" in done.stdout
+    rows = [Verdict(**row) for row in json.loads((folder / f"{name}.json").read_text())]
+    assert rows
+    assert all(isinstance(row.name, str) and row.name for row in rows)
+    assert all(row.value is None or isinstance(row.value, int | float) for row in rows)
+    assert all(row.holds is None for row in rows)
+    assert any(row.value is not None for row in rows)
+
+
+def test_no_script_is_left_out() -> None:
+    folder = ROOT / "benchmarks"
+    there = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert there - {"__init__"} == {*SCRIPTS, *ELSEWHERE, *LIBRARIES}
+    examples = {str(path.relative_to(ROOT / "examples")) for path in (ROOT / "examples").rglob("*.py")}
+    # What types the journeys' commands is no example by itself; flower/ is an app.
+    assert examples - {"journeys/shown.py"} | {"notebook.ipynb", "flower"} == set(EXAMPLES)
+    for name, test in {**ELSEWHERE, **EXAMPLES}.items():
+        assert Path(name).stem in (ROOT / "tests" / test).read_text().lower(), f"tests/{test} does not call {name}"

@@ -44,7 +44,7 @@ SECONDS = 180.0
 
 # Which tests are about a file, the quickest to notice first. The first entry that a file's path begins with counts.
 TESTS: dict[str, tuple[str, ...]] = {
-    "privacy/accountant.py": ("privacy/test_prices.py", "privacy/test_accountant.py"),
+    "privacy/accountant.py": ("privacy/test_prices.py", "privacy/test_accountant.py", "privacy/test_exact_composition.py"),
     "privacy/events.py": ("privacy/test_prices.py", "privacy/test_accountant.py", "privacy/test_ledger.py"),
     "privacy/ledger.py": ("privacy/test_ledger.py", "privacy/test_prices.py", "plan/test_plan.py"),
     "privacy/noise.py": ("privacy/test_noise.py", "test_leaks.py"),
@@ -78,9 +78,10 @@ SYSTEMATIC += ("sketches/parameters.py",)
 WORDS = {"summary", "table", "_aligned", "__repr__", "__str__"}
 # Nor functions and constants that decide how fast, how fine or how far, but never what is claimed: few of their mutants change
 # anything that a test could hold them to. The accountant's own allowances for cut tails and rounding are far below its tolerance.
-UNJUDGED = {"guess_stops", "_cost", "_assign_tasks", "choose_marginals", "gaussian_rho", "calibrate", "_support"}
+UNJUDGED = {"guess_stops", "_cost", "_assign_tasks", "choose_marginals", "gaussian_rho", "calibrate", "_window"}
 UNJUDGED |= {"GUESS_MARGIN", "PHANTOM_CHUNK", "GROUPED_RECORDS", "BLOCK_KEYS", "TRIPLE_WEIGHT", "ENOUGH_MARGINALS", "MOST_CELLS"}
-UNJUDGED |= {"ORDERS", "TAIL", "STEPS_PER_SPREAD", "STEPS_PER_TOTAL", "LARGEST_GRID", "BOUND_POINTS", "ROUNDING", "RARE"}
+UNJUDGED |= {"ORDERS", "CUT", "WRAPPED", "STEPS_PER_SPREAD", "STEPS_PER_TOTAL", "SMOOTHING", "TILTS", "FINER", "ROUNDING"}
+UNJUDGED |= {"MOST_FREQUENCIES", "MOST_LENGTH", "AT_ONCE", "LOOSE", "WORTH", "CLOSE", "RARE", "LEAST_RARE", "EXPONENTS"}
 UNJUDGED |= {"MOST_NOISE_POINTS", "MOST_POINTS", "LEAST_SCALE", "LEAST_EPSILON", "MOST_REPETITIONS", "MOST_PHANTOMS"}
 UNJUDGED |= {"MOST_SENSITIVITY", "MOST_LEVEL", "MOST_ATTRIBUTES"}
 
@@ -1120,11 +1121,87 @@ NAMED: tuple[Mutation, ...] = (
         "_affordable(told, rows)",
         ("model/test_beyond.py::test_rows_meet_what_is_measured_beyond_the_tree_and_keep_what_it_holds",),
     ),
+    Mutation(
+        "a composed loss is untilted the wrong way",
+        "privacy/accountant.py",
+        "log_scale = self.log_moment - self.tilt * epsilon",
+        "log_scale = self.log_moment + self.tilt * epsilon",
+        ("privacy/test_accountant.py",),
+    ),
+    Mutation(
+        "what rounding may hide is dropped",
+        "privacy/accountant.py",
+        "wrong = self.error * (1 / (self.period * wide) + 0.5 / math.sqrt(wide))",
+        "wrong = 0.0",
+        ("privacy/test_accountant.py::test_what_rounding_may_hide_is_added",),
+    ),
+    Mutation(
+        "losses that fold back by a period count with others",
+        "privacy/accountant.py",
+        "period = max(small / tilt,",
+        "period = max(0.1 * small / tilt,",
+        ("privacy/test_accountant.py", "privacy/test_exact_composition.py"),
+    ),
+    Mutation(
+        "negative frequencies are forgotten",
+        "privacy/accountant.py",
+        "out[1:] *= 2",
+        "out[1:] *= 1",
+        ("privacy/test_accountant.py",),
+    ),
+    Mutation(
+        "infinite losses count once, however often an event is repeated",
+        "privacy/accountant.py",
+        "infinite = sum(loss.count * loss.lost for loss in losses)",
+        "infinite = sum(loss.lost for loss in losses)",
+        ("privacy/test_accountant.py::test_lost_masses_count_as_often_as_an_event_is_repeated",),
+    ),
+    Mutation(
+        "the largest losses are cut off and nothing is counted for them",
+        "privacy/accountant.py",
+        "lost = grid.lost + (float(above[size]) if size < len(above) else 0.0)",
+        "lost = grid.lost",
+        ("privacy/test_accountant.py::test_what_is_cut_off_counts_as_infinite",),
+    ),
+    Mutation(
+        "the law of a mean of ratios is untilted the wrong way",
+        "privacy/count_sketch.py",
+        "log_scale = buckets * (top + math.log(total)) - order * sums",
+        "log_scale = buckets * (top + math.log(total)) + order * sums",
+        ("privacy/test_count_sketch_event.py",),
+    ),
+    Mutation(
+        "rounding errors of the law of a mean of ratios are dropped",
+        "privacy/count_sketch.py",
+        "(np.maximum(convolved, 0.0) + error)",
+        "np.maximum(convolved, 0.0)",
+        ("privacy/test_count_sketch_event.py::test_far_out_the_law_is_never_below_sums_without_a_transform",),
+    ),
+    Mutation(
+        "what a count sketch may lose is dropped",
+        "privacy/events.py",
+        "return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)",
+        "return connect_the_dots(loss, mass * ratio, step), connect_the_dots(-loss, mass, step)",
+        ("privacy/test_accountant.py::test_lost_masses_count_as_often_as_an_event_is_repeated",),
+    ),
+    Mutation(
+        "an exposed value costs nothing where events compose",
+        "privacy/events.py",
+        "replace(grid, lost=grid.lost + self.exposed)",
+        "replace(grid, lost=grid.lost)",
+        ("privacy/test_accountant.py::test_lost_masses_count_as_often_as_an_event_is_repeated",),
+    ),
+    Mutation(
+        "what was exposed beforehand weighs the same for a person with several records",
+        "privacy/ledger.py",
+        "left = self.delta - exposed * records * math.exp((records - 1) * before)",
+        "left = self.delta - exposed * records",
+        ("privacy/test_ledger.py::test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records",),
+    ),
 )
 # Systematic mutants that change nothing that counts: file, line of code and change, and why.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    ("privacy/events.py", "noise = np.arange(-reach, reach + 1, dtype=np.float64)", "reach [+ -> -] 1"): "a mass of 1e-22",
-    ("privacy/accountant.py", "step *= 1.1 * size / LARGEST_GRID", "1.1 -> 2.2"): "a coarser grid is as pessimistic",
+    ("privacy/events.py", "noise = np.arange(-reach, reach + 1, dtype=np.float64)", "reach [+ -> -] 1"): "a mass of 1e-32",
     (
         "sketches/encoder.py",
         "self._counts[values] += np.diff(starts)",

@@ -300,9 +300,11 @@ def test_a_second_release_is_priced_as_so_many_groups_more():
     assert sketches(1, 1) == event
     assert sketches(2, 1) == replace(event, groups=6)
     assert sketches(2, 2) == replace(event, groups=8)
-    many = sketches(20, 20)
-    assert many == GaussianEvent((80 * event.variance) ** 0.5, 80, event.repetitions)
-    costs = [ledger_of_releases(plan, messages).epsilon for messages in ((1, 1), (2, 1), (2, 2), (20, 20))]
+    assert sketches(20, 20) == replace(event, groups=80)
+    # Beyond what a grid can hold they are priced as if buckets and signs were known.
+    far = sketches(50, 50)
+    assert far == GaussianEvent((200 * event.variance) ** 0.5, 200, event.repetitions)
+    costs = [ledger_of_releases(plan, messages).epsilon for messages in ((1, 1), (2, 1), (2, 2), (5, 5), (50, 50))]
     assert costs == sorted(costs)
     assert costs[1] > 1.2 * costs[0]
     # Where both can be had, known buckets and signs cost more.

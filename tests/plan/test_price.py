@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vertimrf.errors import PlanError
+from vertimrf.errors import PlanError, PrivacyError
+from vertimrf.plan import price
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS, make_plan
-from vertimrf.plan.price import ledger_of_releases
+from vertimrf.plan.price import ledger_of_releases, price_in_words
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import ORDERS, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GRREvent, SketchEvent
@@ -94,7 +95,7 @@ def test_a_second_answer_shares_hashes_only_with_one_to_the_same_follow_up():
 
 
 def test_releases_of_count_sketches_share_buckets_and_signs():
-    """Every release of a group is as many groups more as it weighs; too many for the noise count as if the hashes were known."""
+    """Every release of a group is as many groups more as it weighs."""
     plan = plan_of(["one", "two", "three"], encoder="count-sketch", keys=1 << 14)
     (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
     assert plan.sketch.weights
@@ -106,15 +107,12 @@ def test_releases_of_count_sketches_share_buckets_and_signs():
 
     (shared,) = [entry.released for entry in plan.entries() if entry.event == event]
     assert released(1, 1, 1) == event
-    many = sum(held) + held[0]
-    # Within the noise's variance the event is the same, with more groups; beyond it a Gaussian one, which costs more still.
-    roomy = replace(plan, sketch=replace(plan.sketch, variance=float(many)))
-    wide = next(e.event for e in ledger_of_releases(roomy, (2, 1, 1)).entries if e.released == shared)
-    assert wide == replace(event, groups=many, variance=float(many))
-    narrow = replace(plan, sketch=replace(plan.sketch, variance=many - 0.5))
-    known = next(e.event for e in ledger_of_releases(narrow, (2, 1, 1)).entries if e.released == shared)
-    assert isinstance(known, GaussianEvent)
-    assert (known.sigma, known.sensitivity, known.count) == (math.sqrt(many * (many - 0.5)), many, event.repetitions)
+    assert released(2, 1, 1) == replace(event, groups=sum(held) + held[0])
+    # More groups than the noise of a number has variance are priced as exactly.
+    assert 3 * sum(held) > event.variance
+    assert released(3, 3, 3) == replace(event, groups=3 * sum(held))
+    known = GaussianEvent(math.sqrt(3 * sum(held) * event.variance), 3 * sum(held), event.repetitions)
+    assert epsilon([released(3, 3, 3)], plan.delta).epsilon < 0.1 * epsilon([known], plan.delta).epsilon
     # Two plans over the same people would cost less.
     doubled = [entry.event for entry in plan.entries()] * 2
     assert epsilon(doubled, plan.delta).epsilon < 0.9 * ledger_of_releases(plan, (2, 2, 2)).epsilon
@@ -152,3 +150,33 @@ def test_a_person_under_two_ids_is_no_worse_off_than_under_one(phantoms):
     orders = ORDERS[ORDERS <= 100]
     assert np.all(2 * apart.renyi(orders) <= both.renyi(orders))
     assert epsilon([apart, apart], 1e-6).epsilon < 0.6 * epsilon([both], 1e-6).epsilon
+
+
+@pytest.mark.parametrize("options", [
+    {"epsilon": 0.1, "expected_records": 1000}, {"epsilon": 10.0, "expected_records": 1000},
+    {"epsilon": 30.0, "expected_records": 10_000}, {"records_per_person": 2},
+])  # fmt: skip
+def test_every_second_release_has_a_price(options):
+    """Of 72 small plans 13 had none, and who was refused read of that alone."""
+    plan = plan_of(["one", "two"], encoder="count-sketch", **({"keys": None, "delta": None} | options))
+    said = price_in_words(plan, 0, "message")
+    assert said.startswith("A second message would take the run from epsilon")
+    for times in ((2, 1), (2, 2), (3, 3)):
+        assert plan.ledger().epsilon < ledger_of_releases(plan, times).epsilon < math.inf
+
+
+def test_persons_with_several_records_are_priced_as_if_buckets_were_known_where_there_is_little_noise():
+    plan = plan_of(["one", "two"], encoder="count-sketch", keys=None, records_per_person=2)
+    (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
+    roomy = replace(plan, sketch=replace(plan.sketch, variance=4.0 * event.groups))
+    found = ledger_of_releases(roomy, (3, 3)).entries[-1].event
+    many = 3 * event.groups
+    assert found == GaussianEvent(math.sqrt(many * 4.0 * event.groups), 2 * many, event.repetitions)
+
+
+def test_without_a_price_the_refusal_is_still_a_sentence(two, monkeypatch):
+    def unpriced(*_, **__):
+        raise PrivacyError("No price.")
+
+    monkeypatch.setattr(price, "ledger_of_releases", unpriced)
+    assert price_in_words(two, 0, "answer") == "What a second answer would cost cannot be computed."

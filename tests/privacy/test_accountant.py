@@ -20,7 +20,9 @@ from vertimrf.privacy.events import (
     GaussianEvent,
     GeometricEvent,
     GRREvent,
+    LossGrid,
     SketchEvent,
+    ThresholdEvent,
     event_from_json,
     event_to_json,
 )
@@ -474,9 +476,48 @@ def test_narrow_events_are_never_below_dp_accountings_lower_bound():
     assert below * (1 - 1e-9) <= ours <= below * (1 + 2e-3)
 
 
+def test_what_rounding_may_hide_is_added():
+    """Far above the epsilon that it was composed for, delta is below what rounding leaves of it: it may not be understated."""
+    for events in ([GaussianEvent(40.0, count=64)], [GaussianEvent(4000.0, count=4096), GaussianEvent(300.0, count=30)]):
+        mu = math.sqrt(2 * sum(event.rho for event in events))
+        (loss, _) = (accountant._compose(losses, 1e-2) for losses in accountant._losses(events, 1e-2))
+        for at in np.linspace(4, 16, 80):
+            exact = gaussian_delta(mu * at + mu**2 / 2, mu)
+            assert exact <= loss.delta(mu * at + mu**2 / 2)
+        # It is not for want of losses there: nearby little is added.
+        near = mu * 3 + mu**2 / 2
+        assert loss.delta(near) == pytest.approx(gaussian_delta(near, mu), rel=5e-2)
+
+
+def test_what_is_cut_off_counts_as_infinite():
+    """A loss of 50 with a probability far below delta is cut off; at an epsilon just below 50 it is all there is."""
+    rare = GRREvent(50.0, (2,))
+    _, atoms = rare.atoms
+    grid = LossGrid(0, np.array([1 - 1e-13, *[0.0] * 998, 1e-13]))
+    loss = accountant.Loss.of(rare, grid, 0.05, 1e-9)
+    assert loss.mass.size < 1000
+    assert loss.lost == pytest.approx(1e-13)
+    assert float(loss.mass.sum()) == pytest.approx(1 - 1e-13)
+    assert atoms.max() == 50.0
+
+
+def test_lost_masses_count_as_often_as_an_event_is_repeated():
+    """Beyond every loss there is what may be infinite: of an exposed value its probability, of count sketches the sampler's."""
+    exposed = ThresholdEvent(4.0, 60)
+    assert delta([exposed], 100.0) == pytest.approx(exposed.exposed, rel=1e-3)
+    sketches = [CountSketchEvent(3, 9.0, 64, repetitions) for repetitions in (1, 1000)]
+    lost = [delta([event], 500.0) for event in sketches]
+    assert lost[0] >= sketches[0].law[2] > 0
+    assert lost[1] == pytest.approx(1000 * lost[0], rel=0.1)
+    # And with what a person's records may hide.
+    person = CountSketchEvent(3, 60.0, 64, 10, 2)
+    assert delta([person], 500.0) >= 10 * person.law[2] > 0
+
+
 def test_what_reveals_nothing_costs_nothing():
     """Every level beyond the floor underflows: no loss is left at all, and no grid follows from it."""
     nothing = SketchEvent(1000, 1000, 1001, 10, gamma=1e6)
     assert nothing.spread == 0
     assert epsilon([nothing], 1e-6).epsilon == 0
-    assert epsilon([nothing, GaussianEvent(3.0)], 1e-6).epsilon == pytest.approx(epsilon([GaussianEvent(3.0)], 1e-6).epsilon, rel=1e-4)
+    alone, both = (epsilon([*more, GaussianEvent(3.0)], 1e-6).epsilon for more in ([], [nothing]))
+    assert both == pytest.approx(alone, rel=1e-4)

@@ -59,6 +59,27 @@ def test_the_law_has_the_exact_moments_and_never_smaller_ones(groups, variance, 
         assert exact * (1 - 1e-6) < math.log((mass * ratio**order).sum()) / (order - 1) < exact * (1 + 4e-4)
 
 
+@pytest.mark.parametrize("buckets", [2, 4])
+def test_far_out_the_law_is_never_below_sums_without_a_transform(buckets):
+    """Sums of products of probabilities, none of them negative, keep all their digits."""
+    groups, variance, reach = 3, 9.0, 8
+    values = np.arange(-reach * 5, reach * 5 + 1) + 0.5
+    mass = np.exp(-(values**2) / (2 * groups * variance))
+    mass /= mass.sum()
+    one = math.exp(-groups / (2 * variance)) * np.cosh(values / variance)
+    half_law, half = mass, one
+    for _ in range(int(math.log2(buckets)) - 1):
+        half_law, half = np.outer(half_law, half_law).ravel(), np.add.outer(half, half).ravel()
+    sums, law = np.add.outer(half, half).ravel() / buckets, np.outer(half_law, half_law).ravel()
+    ratio, found, lost = ratio_law(groups, variance, buckets)
+    for at in np.linspace(1, 30, 60):
+        exact = law @ np.maximum(sums - at, 0)
+        ours = found @ np.maximum(ratio - at, 0)
+        assert exact * (1 - 1e-9) <= ours + lost
+        if exact > 1e-20:
+            assert ours < exact * 1.15 + 10 * lost
+
+
 def test_moments_by_enumeration_of_all_noises():
     """Two groups, two buckets: every combination of four noises."""
     variance = 4.0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 
 import pytest
 
 from vertimrf.errors import PrivacyError
 from vertimrf.files.canonical import json_digest
-from vertimrf.privacy.accountant import epsilon
-from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent
+from vertimrf.privacy.accountant import epsilon, group_epsilon
+from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent, ThresholdEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
 
 ENTRIES = (
@@ -38,11 +39,24 @@ def test_totals_and_shares(ledger):
 
 
 def test_the_method_is_that_of_the_total_not_of_a_part():
-    """What counts as an infinite loss in count sketches leaves nothing of so small a delta; the other entries have no such part."""
+    """In count sketches, what counts as an infinite loss exceeds so small a delta; the other entries have no such part."""
     sketches = LedgerEntry(CountSketchEvent(7, 60.0, 1024, 200), "all parties", "count sketches", "discrete Gaussian")
     ledger = Ledger((*ENTRIES, sketches), 1e-24)
     assert [spent.method for spent in ledger.spent] == ["pld"] * len(ENTRIES) + ["renyi"]
     assert ledger.method == "renyi"
+
+
+def test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records():
+    """(e, d) for one record is (k e, d (1 + exp(e) + ... )) for k, at most d k exp((k - 1) e)."""
+    found = LedgerEntry(ThresholdEvent(4.0, 90), "clinic", "values", "two-sided geometric, scale 4")
+    exposed = found.event.exposed
+    one = LedgerEntry(GaussianEvent(900.0), "clinic", "a count", "discrete Gaussian")
+    for k in (2, 5):
+        least = exposed * k * math.exp((k - 1) * 0.25)
+        scarce, enough = (Ledger((found, one), least * part, prior=1) for part in (1 - 1e-6, 1.2))
+        assert scarce.group_epsilon(k) == math.inf
+        rest = group_epsilon([one.event], 0.2 * least, k)
+        assert enough.group_epsilon(k) == pytest.approx(k * 0.25 + rest, rel=1e-6)
 
 
 def test_randomised_responses_are_about_replacing_a_record():

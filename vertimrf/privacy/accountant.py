@@ -1,14 +1,18 @@
 """Composition: the (epsilon, delta) of a list of events, and the scale of noise that meets a target.
 
 The privacy loss X of a run is a sum of independent losses, so its moments E exp(z X) are products. Its delta at epsilon,
-E max(1 - exp(epsilon - X), 0), is an integral over them along any line z = tilt + i w with tilt > 0 (an inverse Laplace transform):
+E max(1 - exp(epsilon - X), 0), is an integral over them along a line z = tilt + i w, for any tilt > 0 (an inverse
+Laplace transform):
 
     delta(epsilon) = 1 / (2 pi) int E exp(z (X - epsilon)) / (z (z + 1)) dw.
 
-At the tilt where E exp(tilt (X - epsilon)), the Chernoff bound, is least, no term is much larger than delta itself. Rounding errors
-are then small beside delta, however small delta is. The integral is computed as a sum over w = 2 pi k / period. By Poisson's
-summation formula that sum is E h(X - epsilon), where exp(tilt u) h(u) is the sum of exp(tilt v) max(1 - exp(-v), 0) exp(-tilt v)
-over all v = u + j period: no term is negative, so that a sum in place of the integral only adds to delta.
+At the tilt where the Chernoff bound E exp(tilt (X - epsilon)) is least, no term is much larger than delta itself. Rounding errors
+are then small beside delta, however small delta is.
+
+The integral is computed as a sum over w = 2 pi k / period. By Poisson's summation formula the sum is what the integral would be
+if max(1 - exp(-u), 0) exp(-tilt u), at u = X - epsilon, were added up over u, u + period, u - period, and so on. No such term is
+negative: the sum is an upper bound whatever the period, and the period is chosen so that it is little above. What is left out of
+the sum and what rounding may do are bounded and added (:class:`Composed`).
 """
 
 from __future__ import annotations
@@ -32,8 +36,8 @@ Complex = npt.NDArray[np.complex128]
 
 # Rényi orders: dense where accounting of this kind has its optimum, wide enough for tiny and for huge budgets.
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.05, 2000, 120)])
-# Steps of an event's grid per standard deviation of one of its losses, and of the composed loss, which matters when there are few
-# events. A grid adds at most a quarter of a squared step to the variance of a loss, so epsilon grows by less than 10^-4 of itself.
+# Steps of an event's grid per standard deviation of one of its losses, and of the composed loss, which matters when there are
+# few events. A grid adds at most a quarter of a squared step to the variance of a loss: epsilon grows by less than 10^-4.
 STEPS_PER_SPREAD, STEPS_PER_TOTAL = 50.0, 500.0
 # An event's largest losses count as infinite, as many as together have this part of delta.
 CUT = 1e-5
@@ -185,7 +189,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
         delta: delta to meet it at.
 
     Returns:
-        A scale whose epsilon lies within one part in ten thousand below the target, or as near as whole numbers of phantoms allow.
+        A scale whose epsilon lies within one part in 10^4 below the target, or as near as whole numbers of phantoms allow.
 
     Raises:
         PrivacyError: target not above 0, delta outside (0, 1), or no noise that meets them.
@@ -282,7 +286,8 @@ class Composed:
     @cached_property
     def _waves(self) -> Complex:
         """The spectrum over z (z + 1) and the period."""
-        out: Complex = self.spectrum / ((self.tilt + 1j * self.frequencies) * (self.tilt + 1 + 1j * self.frequencies) * self.period)
+        z = self.tilt + 1j * self.frequencies
+        out: Complex = self.spectrum / (z * (z + 1) * self.period)
         # Every frequency but 0, which is the first, stands for its negative too.
         out[1:] *= 2
         return out
@@ -346,7 +351,7 @@ class Loss:
     @property
     def losses(self) -> Floats:
         """The loss of every mass."""
-        out: Floats = self.step * (self.starts[:, None] + np.arange(self.mass.shape[1]))
+        out: Floats = np.asarray(self.step * (self.starts[:, None] + np.arange(self.mass.shape[1])), np.float64)
         return out
 
     def log_moments(self, tilts: Floats) -> Floats:
@@ -409,7 +414,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     total = math.sqrt(sum(loss.variance for loss in losses)) or LEAST_TOTAL
 
     def moments_at(tilts: Floats) -> Floats:
-        out: Floats = np.sum([loss.log_moments(tilts) for loss in losses], axis=0)
+        out: Floats = sum((loss.log_moments(tilts) for loss in losses), start=np.zeros(len(tilts)))
         return out + 0.5 * (SMOOTHING * total) ** 2 * tilts * (tilts + 1)
 
     def chernoff(tilts: Floats, moments: Floats) -> Floats:
@@ -440,7 +445,8 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     length = fft.next_fast_len(length) if length <= MOST_LENGTH else length
     period = length * first.step
     smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MOST_FREQUENCIES))
-    frequencies = 2 * math.pi / period * np.arange(math.ceil(LAST * period / (2 * math.pi * smoothing)) + 1)
+    highest = math.ceil(LAST * period / (2 * math.pi * smoothing))
+    frequencies = np.linspace(0.0, 2 * math.pi / period * highest, highest + 1)
     angle = frequencies * smoothing**2 * (0.5 + tilt)
     spectrum = np.exp(-0.5 * (smoothing * frequencies) ** 2) * (np.cos(angle) + 1j * np.sin(angle))
     log_moment += 0.5 * (smoothing**2 - (SMOOTHING * total) ** 2) * tilt * (tilt + 1)

@@ -26,8 +26,8 @@ __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "lo
 
 Floats = npt.NDArray[np.float64]
 
-# Grid steps per standard deviation of a bucket's ratio, whose variance is overstated by less than one part in ten thousand; and of
-# the mean over buckets, which matters when there are few.
+# Grid steps per standard deviation of a bucket's ratio, whose variance is overstated by less than one part in ten thousand; and
+# of the mean over buckets, which matters when there are few.
 STEPS_PER_SPREAD, STEPS_PER_MEAN = 50.0, 1000.0
 # The noise of a bucket is followed so many standard deviations out at most, beyond the shift that a record makes. What is left,
 # and what is left of the mean over buckets, has at least this probability, which counts as an infinite loss.
@@ -119,12 +119,12 @@ def bucket_ratio(groups: int, variance: float, weight: float = 1.0, reach: float
 def mean_law(
     deviation: Floats, mass: Floats, buckets: int, step: float, rare: float
 ) -> tuple[Floats, Floats, float]:
-    """Law of the mean over buckets of independent ratios, on a grid of ``step`` for their sum, or of larger steps where there would
-    be too many; see :func:`ratio_law`.
+    """Law of the mean over buckets of independent ratios, on a grid of ``step`` for their sum, or of larger steps where there
+    would be too many; see :func:`ratio_law`.
 
-    The law is convolved as it stands, and weighed by exp(order x) for a few orders. Rounding errors, which are as small beside the
-    largest probability everywhere, are then small beside the probabilities far out too. They are added to each, and of the
-    upper bounds that this gives the least is taken. What lies beyond the grid folds back and only adds; it is lost besides.
+    The law is convolved as it stands, and weighed by exp(order x) for a few orders. Rounding errors, which are as large
+    everywhere, are then small beside the probabilities far out too. They are added to each result, and of the upper bounds that
+    this gives the least is taken. What lies beyond the grid folds back and only adds; it is lost besides.
     """
     # On a grid from the least ratio on, no mean lies below it.
     least = float(deviation.min())
@@ -162,8 +162,8 @@ def mean_law(
 def _window(
     index: npt.NDArray[np.int64], mass: Floats, buckets: int, most: float, rare: float
 ) -> tuple[int, int, list[float]]:
-    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record; and
-    the orders whose bounds have exponents of EXPONENTS, 0 among them. ``most`` is the largest ratio."""
+    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record;
+    and the orders whose bounds have exponents of EXPONENTS, 0 among them. ``most`` is the largest ratio."""
     mean = float((mass * index).sum() / mass.sum())
     centred = index - mean
     orders = np.geomspace(LEAST_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))

@@ -93,8 +93,8 @@ class Event(Protocol):
         """Standard deviation of one repetition's privacy loss; sets the grid."""
 
     def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
-        """One repetition's losses, a record added and a record removed, on multiples of ``step``. Losses of a probability of about
-        ``rare`` may count as infinite."""
+        """One repetition's losses, a record added and a record removed, on multiples of ``step``. Losses of a probability of
+        about ``rare`` may count as infinite."""
 
     def renyi(self, orders: Floats) -> Floats:
         """Rényi divergence of all repetitions at each order, the larger direction."""
@@ -303,7 +303,7 @@ class CountSketchEvent:
     def spread(self) -> float:
         if self.records > 1:
             return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
-        # With little noise the chi-square is far above the variance of the loss, which is at most that of a known bucket and sign.
+        # With little noise the chi-square is far above the variance of the loss, which is at most that of a known bucket.
         known = self.groups / self.variance
         return math.sqrt(min(excess(self.groups, self.variance) / self.buckets, known * (1 + known / 4)))
 

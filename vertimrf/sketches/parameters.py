@@ -298,8 +298,8 @@ class CountSketchPlan(CrossPartyRelease):
             raise PlanError(f"These count sketches have no price: {error}") from None
         if self.variance < moved:
             raise PlanError(
-                f"These count sketches have noise of variance {self.variance:g} where a record adds to {moved} numbers: it takes at "
-                "least that much, or the record alone would show."
+                f"These count sketches have noise of variance {self.variance:g} where a record adds to {moved} numbers: it takes "
+                "at least that much, or the record alone would show."
             )
         if (most := max(self.weights, default=1) * self.variance) > MOST_COUNT_VARIANCE:
             raise PlanError(f"Noise of variance {most:,.0f} is more than can be drawn ({MOST_COUNT_VARIANCE:,.0f}).")

@@ -3,8 +3,8 @@
     python benchmarks/bars.py [--quick] [--only NAME]... [--json FILE]
 
 NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in docs/measured.md
-names it, with the reason. The exit code is 1 if one misses that is not known, or a command fails, or gives no row for a bar (only
-where the paper's data sets are beside the checkout; elsewhere their bars are "not measured"). Rows that a command holds to a
+names it, with the reason. The exit code is 2 if a command fails, and otherwise 1 if a bar misses that is not known, or a command gives
+no row for one (only where the paper's data sets are beside the checkout; elsewhere their bars are "not measured"). Rows that a command holds to a
 bound of its own are judged as well; they have the name of their section and of the row.
 """
 
@@ -150,7 +150,7 @@ def main() -> int:
     held, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))
     new = sum(outcome.bad for outcome in outcomes)
     print(f"{held} held, {missed} missed, {new} of them not listed in docs/measured.md; {failed} commands failed.")
-    return 1 if new or failed else 0
+    return 2 if failed else 1 if new else 0
 
 
 if __name__ == "__main__":

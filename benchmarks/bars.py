@@ -3,9 +3,9 @@
     python benchmarks/bars.py [--quick] [--only NAME]... [--json FILE]
 
 NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in docs/measured.md
-names it, with the reason. The exit code is 2 if a command fails, and otherwise 1 if a bar misses that is not known, or a command gives
-no row for one (only where the paper's data sets are beside the checkout; elsewhere their bars are "not measured"). Rows that a command holds to a
-bound of its own are judged as well; they have the name of their section and of the row.
+names it, with the reason. The exit code is 2 if a command fails, and otherwise 1 if a bar misses that is not known, or a command
+gives no row for one (only where the paper's data sets are beside the checkout; elsewhere their bars are "not measured"). Rows
+that a command holds to a bound of its own are judged as well; they have the name of their section and of the row.
 """
 
 from __future__ import annotations

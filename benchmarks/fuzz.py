@@ -37,7 +37,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -283,9 +283,14 @@ def _work(folder: Path, scratch: Path, kept: Path, seed: int, cases: Sequence[tu
 
 def _remember() -> None:
     """Keep what composing some events gave: most damage leaves a plan's events as they are."""
-    for module, name in ((plan_module, "composed_epsilon"), (ledger_module, "cumulative")):
-        compose = functools.lru_cache(256)(getattr(module, name))
-        setattr(module, name, lambda events, delta, compose=compose, **more: compose(tuple(events), delta, **more))
+    for module, name in ((plan_module, "composed_epsilon"), (ledger_module, "composed_epsilon"), (ledger_module, "cumulative")):
+        setattr(module, name, _remembering(getattr(module, name)))
+
+
+def _remembering(compose: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of events that remembers its latest results."""
+    kept = functools.lru_cache(256)(compose)
+    return lambda events, *rest: kept(tuple(events), *rest)
 
 
 def _warm(seeds: Seeds, kinds: Iterable[Kind]) -> dict[str, int]:

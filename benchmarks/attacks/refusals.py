@@ -16,7 +16,6 @@ import numpy as np
 from vertimrf.errors import VertiMRFError
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
-from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
@@ -25,6 +24,7 @@ from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 
 from ..verdict import Verdict, at_most
+from .many_places import machine
 
 __all__ = ["VICTIMS", "released", "rows"]
 
@@ -68,15 +68,16 @@ def table_of(folder: Path, name: str, more: str) -> Path:
 
 def released(plan: Plan, ring: KeyRing, table: Path, refusing: bool) -> bool:
     """Whether a message goes out: all that the attacker looks at."""
-    party, key = Party(plan, "hospital", Secret.new()), ring.parties["hospital"]
+    party = Party(plan, "hospital", Secret.new(), key=ring.parties["hospital"])
     try:
-        read = party.encode(table, "id")
-        if refusing:
-            read.dropped.refuse()
-        message = party.release(read, Releases(table.with_suffix(".releases")), lambda made: made.seal(plan, key))
+        # Every table is a party's of its own, which has released nothing before.
+        with machine(table.with_suffix(".state")):
+            read = party.encode(table, "id")
+            if refusing:
+                read.dropped.refuse()
+            return bool(party.release(read))
     except VertiMRFError:
         return False
-    return bool(message)
 
 
 def rows() -> Iterator[Verdict]:

@@ -423,8 +423,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "count sketches are priced for one record of a person",
         "privacy/events.py",
-        "return person_law(self.groups, self.variance, self.buckets, self.records)",
-        "return ratio_law(self.groups, self.variance, self.buckets)",
+        "return person_law(self.groups, self.variance, self.buckets, self.records, rare)",
+        "return ratio_law(self.groups, self.variance, self.buckets, rare)",
         ("privacy/test_person_sketch.py",),
     ),
     Mutation(
@@ -1138,8 +1138,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "losses that fold back by a period count with others",
         "privacy/accountant.py",
-        "period = max(small / tilt,",
-        "period = max(0.1 * small / tilt,",
+        "length = math.ceil(period / first.step)",
+        "length = math.ceil(0.1 * period / first.step)",
         ("privacy/test_accountant.py", "privacy/test_exact_composition.py"),
     ),
     Mutation(

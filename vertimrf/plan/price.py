@@ -91,6 +91,8 @@ def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
     """
     try:
         priced = replace(event, groups=groups)
+        if priced.records > 1:
+            _ = priced.law
     except PrivacyError:
         return GaussianEvent(math.sqrt(groups * event.variance), groups * event.records, event.repetitions)
     return priced

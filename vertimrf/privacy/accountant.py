@@ -66,7 +66,7 @@ ROUNDING = 1e-14
 # A spectrum below this is as good as zero, and a variance below this as 0.
 NEGLIGIBLE, TINY = 1e-25, 1e-300
 # Points of a fast Fourier transform, and numbers of a table that is worked on at once.
-MOST_LENGTH, AT_ONCE = 1 << 22, 1 << 22
+MOST_LENGTH, AT_ONCE = 1 << 24, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -384,7 +384,12 @@ class Loss:
     def transform(self, tilted: Floats, length: int, frequencies: int) -> Complex:
         """The spectrum at so many frequencies, all whole multiples of 2 pi / (length step), by a fast Fourier transform."""
         folded = np.bincount((self.starts[:, None] + np.arange(self.mass.shape[1])).ravel() % length, tilted.ravel(), length)
-        return _power(np.conj(fft.fft(folded)), self.count)[np.arange(frequencies) % length]
+        # Of a real transform, whose other half is its conjugate.
+        half = np.conj(fft.rfft(folded))
+        at = np.arange(frequencies) % length
+        mirrored = at >= len(half)
+        numbers = half[np.where(mirrored, length - at, at)]
+        return _power(np.where(mirrored, np.conj(numbers), numbers), self.count)
 
 
 def _power(numbers: Complex, exponent: int) -> Complex:

@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
+from ..errors import PrivacyError
+
 __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "log_sum", "ratio_law"]
 
 Floats = npt.NDArray[np.float64]
@@ -136,6 +138,8 @@ def mean_law(
         both = np.concatenate([mass * (1 - above), mass * above])
         index, both = index[both > 0], both[both > 0]
         low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare)
+        if not low <= high:
+            raise PrivacyError("Count sketches of so little noise have no price: take more, or fewer records of a person.")
         if high - low < MOST_WINDOW:
             break
         step *= 2

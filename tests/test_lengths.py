@@ -200,6 +200,9 @@ class Counted:
         self.answers.append(answer)
         return answer
 
+    def stream(self, exact):
+        return self.source.stream(exact)
+
 
 OPEN = """
 [[party]]

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from vertimrf.cli import main
 from vertimrf.errors import TableError, VertiMRFError
+from vertimrf.files.state import STATE
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.party.check import check_table
@@ -82,7 +83,7 @@ def agreed() -> tuple[Plan, KeyRing]:
 
 
 def given_out(folder: Path, agreed: tuple[Plan, KeyRing], lines: list[bytes]) -> tuple[Result, bytes]:
-    """What `vertimrf party` says and writes, in a folder of its own."""
+    """What `vertimrf party` says and writes, in a folder of its own and on a machine that has released nothing."""
     plan, ring = agreed
     folder.mkdir()
     plan.save(folder / "plan.json")
@@ -90,7 +91,8 @@ def given_out(folder: Path, agreed: tuple[Plan, KeyRing], lines: list[bytes]) ->
     Secret(bytes(range(32))).save(folder / "secret")
     table, out = write(folder / "table.csv", lines), folder / "message"
     arguments = ["party", table, "--plan", folder / "plan.json", "--key", folder / "hospital.key", "--secret", folder / "secret"]
-    result = CliRunner().invoke(main, [str(a) for a in [*arguments, "--id", "id", "--out", out]])
+    machine = CliRunner(env={STATE: str(folder / "state")})
+    result = machine.invoke(main, [str(a) for a in [*arguments, "--id", "id", "--out", out]])
     return result, out.read_bytes() if out.exists() else b""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -105,7 +106,7 @@ def judged_by_script(section: str, rows: Sequence[Verdict], known: Collection[st
     """Rows with a bound that the script computed."""
     every = [bar for bars in load_bars().values() for bar in bars]
     for row in rows:
-        if row.bar and not any(bar.about(row.name) for bar in every):
+        if (row.bar or row.holds is not None) and not any(bar.about(row.name) for bar in every):
             name = f"{section}: {row.name}"
             yield Outcome(name, "", row.value, row.bar, row.holds, any(name.startswith(start) for start in known))
 
@@ -136,7 +137,8 @@ def main() -> int:
         if not again:
             done[command] = rows_of(command, LIMIT[size])
         rows, error = done[command]
-        print(f"# {section}: {command}, {time.perf_counter() - begin:.0f} s", flush=True)
+        taken = f"{time.perf_counter() - begin:.0f} s, load {os.getloadavg()[0]:.1f}"
+        print(f"# {section}: {command}, {taken}", flush=True)
         if error:
             failed += 1
             print(f"FAILED             {section}: {error}", flush=True)

@@ -204,10 +204,10 @@ def looked_up(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The accountant's function, computed once for the same events."""
     known: dict[Any, Any] = {}
 
-    def look_up(events: Sequence[Any], delta: float, enough: float = 0.0) -> Any:
-        asked = tuple(events), delta, enough
+    def look_up(events: Sequence[Any], delta: float) -> Any:
+        asked = tuple(events), delta
         if asked not in known:
-            known[asked] = compute(events, delta, enough)
+            known[asked] = compute(events, delta)
         return known[asked]
 
     return look_up

@@ -186,7 +186,7 @@ def test_a_place_within_the_run_folder_is_refused_before_anything_is_made(place,
 
 
 FILES = [".lock", "key", "run.toml", "stopped", "received/plan", "accepted/plan"]
-FOLDERS = ["received", "refused", "accepted", "releases"]
+FOLDERS = ["received", "refused", "accepted"]
 
 
 @pytest.mark.parametrize("name", FILES + FOLDERS)
@@ -194,9 +194,10 @@ def test_folders_in_the_place_of_files_and_files_in_that_of_folders_are_one_sent
     start()
     good("run", "party", "hospital")
     table = (place / "hospital.csv").read_text()
-    (place / "hospital.csv").write_text("id,smoker,ward\n1,0,9\n")
+    # A table without a column stops the run.
+    (place / "hospital.csv").write_text("id,smoker\n1,0\n")
     good("accept", "hospital", status("server")["plan"])
-    run("run", "party", "hospital")
+    assert run("run", "party", "hospital").exit_code == 2
     at = place / "hospital" / name
     if name in FILES:
         at.unlink()

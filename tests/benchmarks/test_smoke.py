@@ -49,10 +49,13 @@ def smoke(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Future[subprocess.CompletedProcess[str]]]]]:
+def runs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Path, dict[str, Future[subprocess.CompletedProcess[str]]]]]:
     folder = tmp_path_factory.mktemp("smoke")
+    asked = [name for name in SCRIPTS if any(item.name.endswith(f"[{name}]") for item in request.session.items)]
     with ThreadPoolExecutor(2) as pool:
-        yield folder, {name: pool.submit(smoke, name, folder) for name in SCRIPTS}
+        yield folder, {name: pool.submit(smoke, name, folder) for name in asked}
 
 
 @pytest.mark.slow

@@ -63,6 +63,8 @@ TILTS = np.geomspace(5e-2, 5e3, 24)
 FINER = np.geomspace(0.6, 1 / 0.6, 9)
 # Relative error of a computed moment and of its power, per repetition.
 ROUNDING = 1e-14
+# Repetitions that surely narrow a spectrum; losses at a few atoms do not by themselves.
+MANY = 32
 # A spectrum below this is as good as zero, and a variance below this as 0.
 NEGLIGIBLE, TINY = 1e-25, 1e-300
 # Points of a fast Fourier transform, and numbers of a table that is worked on at once.
@@ -443,7 +445,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     small = -math.log(WRAPPED * delta)
     larger = tilts > 1.01 * tilt
     beyond = (moments - tilts * at + small)[larger] / (tilts[larger] - tilt)
-    first, *others = sorted(losses, key=lambda loss: 1 / (loss.step * max(loss.variance, TINY)))
+    first, *others = sorted(losses, key=lambda loss: (loss.count < MANY, 1 / (loss.step * max(loss.variance, TINY))))
     period = max(small / tilt, float(beyond.min(initial=math.inf)) if larger.any() else 0.0)
     # A whole number of steps of the first grid.
     length = math.ceil(period / first.step)

@@ -12,6 +12,7 @@ from benchmarks.attacks.double_release import RELEASE, child, steps
 from vertimrf.errors import PrivacyError
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
+from vertimrf.party import releases as releases_module
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Releases, table_digest
 from vertimrf.plan.attribute import Attribute
@@ -66,6 +67,24 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
         assert sent in (None, later)
         assert not list(folder.glob(".*")), "drafts of a killed run are left"
     assert 0 < recorded < count
+
+
+def test_the_entry_of_a_record_is_on_the_disk_before_its_bytes_are_given(releases, monkeypatch):
+    """A link that only memory holds is lost with the machine's power, after its bytes may have been sent."""
+    entries = []
+    sync = releases_module.sync
+    monkeypatch.setattr(releases_module, "sync", lambda folder: (entries.append(sorted(os.listdir(folder))), sync(folder)))
+    releases.once(RELEASE, fresh, price)
+    assert any(RELEASE.name in listed for listed in entries)
+
+
+def test_the_digest_of_a_table_without_records_is_nobodys_to_guess():
+    """On a stolen disk a record must not tell that a party had no records."""
+    empty = InMemory(Table((Attribute.integer("a", 2),), np.empty(0, np.uint64), np.empty((1, 0), np.uint16)))
+    first, second = PrivateKey.new("hospital"), PrivateKey.new("hospital")
+    plan, other = b"p" * 32, b"q" * 32
+    assert table_digest(empty, first, plan) == table_digest(empty, first, plan)
+    assert len({table_digest(empty, key, digest) for key in (first, second) for digest in (plan, other)}) == 4
 
 
 def test_drafts_of_killed_processes_go_when_the_release_is_given_again(releases):

@@ -7,7 +7,7 @@ Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure 
 library's commands do (``fuzzed/readers.py``). What must not happen: an error that is none of ``vertimrf/errors.py``, or not one
 plain sentence; a crash; more time or memory than these bars, which are wider than "a second" and "twice the plan's size":
 
-- Time: the lesser of core seconds and seconds on the clock, of reading and using the file, may be a second beyond twice the work
+- Time: the lesser of core seconds and seconds on the clock, of reading and using the file, may be two seconds beyond twice the work
   that a plan's forecast states for what the case goes on to do (nothing where it only reads). A hang is 30 s on the clock. What
   composing the events of a sound plan gave is kept from case to case; what damage changes in them is composed anew.
 - Memory: the peak above what was held before may be 48 MiB, and 30 bytes per byte of the file (Python's objects of JSON), beyond
@@ -56,7 +56,7 @@ from vertimrf.privacy import ledger as ledger_module
 __all__ = ["Counts", "Wrong", "fuzz", "verdicts"]
 
 # A case may take so long, in core seconds and on the clock, beyond twice what its file states.
-SECONDS = 1.0
+SECONDS = 2.0
 # After so long on the clock a worker is ended: the case hangs.
 HANGS = 30.0
 # What a process may take to load libraries and compile kernels, besides.
@@ -406,7 +406,7 @@ def verdicts(counts: Counts) -> list[Verdict]:
         at_most(f"untyped errors {total}", by["untyped"], 0),
         at_most(f"errors that are not one plain sentence {total}", by["sentence"], 0),
         at_most(f"crashes {total}", by["crash"], 0),
-        at_most(f"hangs, or more than a second beyond what is stated, {total}", by["hang"] + by["slow"], 0),
+        at_most(f"hangs, or more than two seconds beyond what is stated, {total}", by["hang"] + by["slow"], 0),
         at_most(f"more than twice the memory that is stated, {total}", by["memory"], 0),
         at_most("damaged files that an interruption left out", counts.left, 0),
     ]

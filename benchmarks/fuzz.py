@@ -7,7 +7,7 @@ Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure 
 library's commands do (``fuzzed/readers.py``). What must not happen: an error that is none of ``vertimrf/errors.py``, or not one
 plain sentence; a crash; more time or memory than these bars, which are wider than "a second" and "twice the plan's size":
 
-- Time: the lesser of core seconds and seconds on the clock, of reading and using the file, may be two seconds beyond twice the work
+- Time: the lesser of core seconds and seconds on the clock, of reading and using a file, may be 2 s beyond twice the work
   that a plan's forecast states for what the case goes on to do (nothing where it only reads). A hang is 30 s on the clock. What
   composing the events of a sound plan gave is kept from case to case; what damage changes in them is composed anew.
 - Memory: the peak above what was held before may be 48 MiB, and 30 bytes per byte of the file (Python's objects of JSON), beyond

@@ -186,5 +186,5 @@ def _entry(digest: bytes, number: int) -> bytes:
 
 def _padding(plan: Plan, key: PrivateKey) -> list[bytes]:
     """Digests of nobody, the same whenever this party pads a sample under this plan."""
-    drawn = derive(Secret(key.value), plan.digest(), purpose="padding of id samples")
+    drawn = key.derive(plan.digest(), "padding of id samples")
     return [hashlib.blake2b(i.to_bytes(8), key=drawn, digest_size=DIGEST).digest() for i in range(SAMPLED)]

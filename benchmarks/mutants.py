@@ -304,8 +304,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "samples of ids are padded anew each time",
         "party/alignment.py",
-        "drawn = derive(Secret(key.value), ",
-        "drawn = derive(Secret.new(), ",
+        "drawn = key.derive(",
+        "drawn = PrivateKey.new(None).derive(",
         ("test_lengths.py::test_padding_is_the_same_in_every_sample_and_for_every_reader",),
     ),
     Mutation(

@@ -469,9 +469,11 @@ def is_gzip(path: Path) -> bool:
 
 def check_names(names: Sequence[str], where: str) -> None:
     """Column names must be distinct."""
-    for i, name in enumerate(names):
-        if name in names[:i]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
             raise TableError(f"{where} has two columns {name!r}; rename or remove one.")
+        seen.add(name)
 
 
 def one_line(error: BaseException) -> str:

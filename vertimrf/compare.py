@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .errors import MessageError, PlanError
 from .files.atomic import read_json
-from .files.canonical import fingerprint, json_digest, same_fingerprint
+from .files.canonical import same_fingerprint
 from .keys import PrivateKey
 from .party.secret import Secret
 from .plan.plan import Plan
@@ -15,7 +15,7 @@ __all__ = ["compare"]
 
 
 def compare(path: str | Path, given: str, key: PrivateKey | None = None) -> str:
-    """Compare a plan's, follow-up's or secret's fingerprint in full.
+    """Compare a plan's or secret's fingerprint in full.
 
     Args:
         path: the file.
@@ -44,13 +44,11 @@ def compare(path: str | Path, given: str, key: PrivateKey | None = None) -> str:
 
 def _read(path: str | Path) -> tuple[str, str, Plan | None]:
     """What a file is, its fingerprint, and the plan if it is one."""
-    content = read_json(path, "plan, follow-up or secret", MessageError)
+    content = read_json(path, "plan or secret", MessageError)
     if isinstance(content, dict):
         if "local" in content and "schema" in content:
             plan = Plan.from_json(content)
             return "plan", plan.fingerprint, plan
-        if "follow_up" in content:
-            return "follow-up", fingerprint(json_digest(content)), None
         if content.get("kind") == "secret":
             return "secret", Secret.load(path).fingerprint, None
-    raise MessageError(f"{path} has no fingerprint: plans, follow-ups and secrets have.")
+    raise MessageError(f"{path} has no fingerprint: plans and secrets have.")

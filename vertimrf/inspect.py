@@ -9,7 +9,7 @@ from typing import Any
 from .errors import MessageError, VertiMRFError
 from .files import container, sealed
 from .files.atomic import MOST_JSON
-from .files.canonical import fingerprint, json_digest, json_of
+from .files.canonical import fingerprint, json_of
 from .keys import Offer, PrivateKey, called, open_sealed
 from .party.secret import Secret
 from .plan.plan import Plan
@@ -65,13 +65,6 @@ def _content(content: Any, path: Path) -> str:
         plan = Plan.from_json(content)
         held = "with everyone's public keys" if plan.public_keys else "without public keys: nothing can be sealed under it"
         return f"A plan, fingerprint {plan.fingerprint}, {held}.\n{plan.summary()}\n{plan.ledger().table()}"
-    if "follow_up" in content:
-        pairs = content.get("pairs", [])
-        keys = sum(int(pair["keys"]) for pair in pairs)
-        plan_name = fingerprint(bytes.fromhex(content["plan"]))
-        own = fingerprint(json_digest(content))
-        stated = Standing.from_json(content.get("standing"))
-        return f"A follow-up, fingerprint {own}, to the plan {plan_name}: {len(pairs)} marginals under {keys:,} keys.\n{stated}"
     if "entries" in content:
         return Ledger.from_json(content).table()
     if "ledger" in content:
@@ -100,14 +93,12 @@ def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) 
     try:
         under = fingerprint(bytes.fromhex(header["plan"]))
         line = f"A sealed {header['kind']}, {len(data):,} bytes, from {called(header['from'])} for {called(header['to'])}"
-        follow_up = bytes.fromhex(header["follow_up"]) if "follow_up" in header else None
         line += f", under the plan {under}"
-        line += "" if follow_up is None else f", to the follow-up {fingerprint(follow_up)}"
     except (KeyError, TypeError, ValueError):
         raise MessageError(f"{where} is altered: its header is incomplete; have it sent again.") from None
     if key is None or plan is None:
         return f"{line}; so it says itself. Whoever it is for can open it with --key and --plan; its standing is inside."
-    sender, contents = open_sealed(data, header["kind"], plan.digest(), plan.sealing_keys(), key, where, follow_up)
+    sender, contents = open_sealed(data, header["kind"], plan.digest(), plan.sealing_keys(), key, where)
     return f"{line}. It opens, and is proved to be from {called(sender)}.\n{_binary(contents, where)}"
 
 

@@ -276,7 +276,7 @@ class KeyRing:
 
 
 def seal(
-    contents: bytes, kind: str, plan: bytes, keys: PublicKeys, sender: PrivateKey, to: str | None, follow_up: bytes | None = None
+    contents: bytes, kind: str, plan: bytes, keys: PublicKeys, sender: PrivateKey, to: str | None
 ) -> bytes:
     """Seal a file that only its receiver can read and only its sender can have made; the same file is the same bytes.
 
@@ -287,7 +287,6 @@ def seal(
         keys: that plan's public keys.
         sender: whose file it is.
         to: the party that it is for; None for the server.
-        follow_up: digest of the follow-up that it answers, if it is an answer; readable.
 
     Raises:
         MessageError: the key is the server's, or there is no such receiver.
@@ -300,8 +299,6 @@ def seal(
     if receiver is None:
         raise MessageError(f"There is no party {to!r} to seal a {kind} for.")
     header = {"kind": kind, "plan": plan.hex(), "from": sender.party, "to": to}
-    if follow_up is not None:
-        header["follow_up"] = follow_up.hex()
     sealing = hashlib.sha256(sealed.pack_head(header) + receiver + hashlib.sha256(contents).digest()).hexdigest()
     once = PrivateKey(None, sender.derive(plan, f"ephemeral key of {sealing}"))
     head = sealed.pack_head(header | {"ephemeral": to_base64(once.offer.public)})
@@ -310,13 +307,13 @@ def seal(
 
 
 def open_sealed(
-    data: bytes, kind: str, plan: bytes, keys: PublicKeys, receiver: PrivateKey, where: str, follow_up: bytes | None = None
+    data: bytes, kind: str, plan: bytes, keys: PublicKeys, receiver: PrivateKey, where: str
 ) -> tuple[str, bytes]:
     """Open a sealed file, and say who sealed it.
 
     Args:
         data: the file's bytes.
-        kind, plan, follow_up: what it must be, and what it must belong to.
+        kind, plan: what it must be, and what it must belong to.
         keys: the plan's public keys.
         receiver: whose private key opens it.
         where: its name, for errors.
@@ -334,8 +331,6 @@ def open_sealed(
         raise MessageError(f"{where} is a {header.get('kind')}, not a {kind}.")
     if header.get("plan") != plan.hex():
         raise MessageError(f"{where} was made for another plan; make it again with this plan.")
-    if header.get("follow_up") != (None if follow_up is None else follow_up.hex()):
-        raise MessageError(f"{where} answers another follow-up; make it again with this one.")
     if header.get("to") != receiver.party:
         raise MessageError(f"{where} is for {called(header.get('to'))}, not for {called(receiver.party)}.")
     name = header.get("from")

@@ -22,16 +22,14 @@ from .files.atomic import read_bytes, write_bytes
 from .files.bits import pack_bits, packed_size, unpack_bits
 from .keys import PrivateKey, called, open_sealed, seal
 from .model.measurement import BinMap, Measurement
-from .plan.follow_up import FollowUp
 from .plan.merging import merged_values, merging
 from .plan.plan import LocalPlan, Plan
 from .privacy.standing import Standing
 from .sketches.parameters import CrossPartyRelease, packed_bytes
 
-__all__ = ["Answer", "LocalMarginal", "Message", "largest_answer", "largest_message"]
+__all__ = ["LocalMarginal", "Message", "largest_message"]
 
 KIND = "party message"
-ANSWER_KIND = "party answer"
 # A message's headers, beside its arrays, are a few hundred bytes a marginal; and of a table's rows, a plan knows the order of
 # magnitude.
 OVERHEAD = 1 << 20
@@ -150,86 +148,6 @@ class Message:
             raise MessageError(f"{where} does not follow its plan ({error}); make it again.") from None
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """A party's release in the second round.
-
-    Attributes:
-        follow_up_digest: the follow-up it answers [32 bytes].
-        party: index of the party in the plan.
-        private: False when noise was fixed (tests only), or its file does not claim what the plan does.
-        sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(values, keys), uint8].
-    """
-
-    follow_up_digest: bytes
-    party: int
-    private: bool
-    sketches: tuple[npt.NDArray[np.uint8], ...]
-
-    def to_bytes(self, follow_up: FollowUp) -> bytes:
-        """The answer before it is sealed: sketch levels go as offsets above the plan's floor, packed."""
-        standing = _standing(follow_up.plan, self.private).to_json()
-        header = {"follow_up": self.follow_up_digest.hex(), "party": self.party, "standing": standing}
-        return container.pack(ANSWER_KIND, header, _packed(self.sketches, follow_up.sketch))
-
-    def seal(self, follow_up: FollowUp, key: PrivateKey) -> bytes:
-        """The answer as sent: for the server's eyes, and provably this party's. Raises as :meth:`Message.seal`."""
-        plan = follow_up.plan
-        _check_owner(plan, self.party, key.party, "The answer")
-        return seal(
-            self.to_bytes(follow_up), ANSWER_KIND, plan.digest(), plan.sealing_keys(), key, None, follow_up.digest()
-        )
-
-    def save(self, path: str | Path, follow_up: FollowUp, key: PrivateKey) -> int:
-        """Write the sealed answer; returns its size in bytes. Raises as :meth:`seal`."""
-        data = self.seal(follow_up, key)
-        write_bytes(path, data)
-        return len(data)
-
-    @classmethod
-    def load(cls, path: str | Path, follow_up: FollowUp, key: PrivateKey) -> Answer:
-        """Read, open and validate an answer file with the server's private key.
-
-        Raises:
-            MessageError: missing, truncated, altered, of another follow-up or party than it says, or not what it asks for.
-            PlanError: the plan has no keys, or another one for the server.
-        """
-        data = read_bytes(path, "answer", MessageError, sealed.most_bytes(largest_answer(follow_up)))
-        return cls.unseal(data, follow_up, key, str(path))
-
-    @classmethod
-    def unseal(cls, data: bytes, follow_up: FollowUp, key: PrivateKey, where: str = "answer") -> Answer:
-        """Open and validate what :meth:`seal` gave. Raises as :meth:`load`."""
-        plan = follow_up.plan
-        sender, contents = open_sealed(
-            data, ANSWER_KIND, plan.digest(), plan.sealing_keys(), key, where, follow_up.digest()
-        )
-        answer = cls.from_bytes(contents, follow_up, where)
-        _check_owner(plan, answer.party, sender, where)
-        return answer
-
-    @classmethod
-    def from_bytes(cls, data: bytes, follow_up: FollowUp, where: str = "answer") -> Answer:
-        """Read an answer back and check every field against the follow-up; nothing in it is trusted.
-
-        Raises:
-            MessageError: truncated, altered, of another follow-up, or not what it asks for.
-        """
-        header, arrays = container.unpack(data, ANSWER_KIND, where)
-        if header.get("follow_up") != follow_up.digest().hex():
-            raise MessageError(f"{where} answers another follow-up; make it again with this one.")
-        party = header.get("party")
-        if not isinstance(party, int) or not 0 <= party < len(follow_up.plan.local):
-            raise MessageError(f"{where}: party {party!r} is not one of the plan's {len(follow_up.plan.local)}.")
-        try:
-            sketches = _sketches(arrays, follow_up.sketch, follow_up.schedule.of_party(party), 0)
-        except MessageError as error:
-            raise MessageError(f"{where}: {error}") from None
-        if len(arrays) != len(sketches):
-            raise MessageError(f"{where}: it holds {len(arrays)} arrays where the follow-up asks for {len(sketches)}.")
-        return cls(follow_up.digest(), party, _as_planned(follow_up.plan, header), tuple(sketches))
-
-
 def largest_message(plan: Plan) -> int:
     """The most bytes that any party's message before sealing can have under a plan."""
     most = 0
@@ -245,11 +163,6 @@ def largest_message(plan: Plan) -> int:
         headers = MARGINAL_HEADER * (len(sizes) + larger)
         most = max(most, 8 * cells + 2 * bins + sketches + headers)
     return most + OVERHEAD
-
-
-def largest_answer(follow_up: FollowUp) -> int:
-    """The most bytes that any party's answer before sealing can have to a follow-up."""
-    return max(follow_up.message_size(party) for party in range(len(follow_up.plan.local))) + OVERHEAD
 
 
 def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> None:

@@ -14,14 +14,13 @@ import numpy as np
 from .clock import Clock
 from .errors import PlanError, SchemaError
 from .keys import KeyRing
-from .message import Answer, Message
+from .message import Message
 from .options import RunOptions
 from .party.party import Party
 from .party.persons import limited, sample_rows
 from .party.private_domains import check_columns_of, close, find_domains
 from .party.secret import Secret
 from .plan.defaults import DOMAIN_SHARE, UNCOUNTED_DELTA, default_delta
-from .plan.follow_up import FollowUp
 from .plan.open_schema import OpenSchema
 from .plan.plan import Plan, Shares, check_target
 from .plan.planner import make_plan, split_parties
@@ -214,7 +213,6 @@ class Planning(TypedDict, total=False):
     claim_as_published: bool
     keys: int | None
     message_bytes: int | None
-    rounds: int
     shares: Shares | None
     local_models: bool
     workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None
@@ -254,7 +252,7 @@ def synthesize(
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
         csv: how CSV files among the tables are written.
-        planning: delta, rounds, population, message_bytes and so on, for :func:`vertimrf.make_plan`.
+        planning: delta, population, message_bytes and so on, for :func:`vertimrf.make_plan`.
 
     Raises:
         VertiMRFError: one sentence on what is wrong with the input and how to mend it.
@@ -346,23 +344,7 @@ def run_protocol(
     server = Server(plan, options)
     with clock("receiving"):
         messages = [Message.load(path, plan, ring.server) for path in paths]
-    first = server.read(messages)
-    follow_up = None
-    answers: list[Answer] = []
-    if plan.second_keys:
-        options.progress.step("follow-up")
-        with clock("follow-up"):
-            server.follow_up(first).save(Path(folder) / "follow-up.json")
-        follow_up = FollowUp.load(Path(folder) / "follow-up.json", plan)
-        for name, table in zip(plan.party_names, tables, strict=True):
-            options.progress.step(f"party {name}, second round")
-            path = Path(folder) / f"{name}.answer"
-            answer = Party(plan, name, secret, clock=clock, options=options).answer(table, follow_up)
-            with clock("sending"):
-                sizes[name] += answer.save(path, follow_up, ring.parties[name])
-            with clock("receiving"):
-                answers.append(Answer.load(path, follow_up, ring.server))
-    result = server.run(first, follow_up, answers)
+    result = server.run(server.read(messages))
     dropped = {name: table.dropped for name, table in zip(plan.party_names, tables, strict=True)}
     return Trial(result, sizes, {**clock.seconds, **result.seconds}, dropped)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import default_encoder
+from ..plan.defaults import ENCODER
 from ..progress import for_terminal
 from .common import compile_kernels
 from .group import main
@@ -62,7 +62,7 @@ def demo(folder: str, epsilon: float, seed: int, threads: int | None, json_file:
     if Path(folder).exists() and not Path(folder).is_dir():
         raise PlanError(f"{folder} is a file; name a folder for the demo's files.")
     check_installed()
-    compile_kernels("party", "server", default_encoder(rounds=1))
+    compile_kernels("party", "server", ENCODER)
     figures = run_demo(
         Path(folder),
         epsilon,

@@ -23,7 +23,7 @@ __all__ = [
     "reads_tables",
 ]
 
-ENCODERS = "count-sketch; scheduled-pairs (in two rounds); grr (baseline, replace one record); published (not private)."
+ENCODERS = "count-sketch; scheduled-pairs (larger messages); grr (baseline, replace one record); published (not private)."
 MESSAGE_MB = (
     f"Budget for a party's sketches, MB, local marginals on top; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
     f"{PAIRS_BYTES / 1e6:g}."
@@ -79,7 +79,6 @@ def makes_plan(command: Any) -> Any:
     """Options of every command that makes a plan; it is handed them as `planning`, arguments of ``make_plan``."""
 
     @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
-    @click.option("--rounds", type=int, default=1, help="1; or 2: the server asks back where sketches are worth most.")
     @click.option("--message-mb", type=float, help=MESSAGE_MB)
     @click.option("--collusion-epsilon", type=float, help=COLLUSION)
     @click.option("--encoder", help=ENCODERS)
@@ -89,7 +88,6 @@ def makes_plan(command: Any) -> Any:
     def planning(
         *args: Any,
         tau: int,
-        rounds: int,
         message_mb: float | None,
         collusion_epsilon: float | None,
         encoder: str | None,
@@ -99,7 +97,6 @@ def makes_plan(command: Any) -> Any:
     ) -> Any:
         given = {
             "tau": tau,
-            "rounds": rounds,
             "message_bytes": _message_bytes(message_mb),
             "collusion_epsilon": collusion_epsilon,
             "encoder": encoder,

@@ -20,7 +20,6 @@ __all__ = [
     "check_new",
     "check_release",
     "check_room",
-    "check_same",
     "check_schema_file",
     "check_writable",
     "output_problem",
@@ -95,14 +94,11 @@ def write_release(path: str, data: bytes) -> None:
     """Write what is on record; written before, it is the same."""
     from ..files.atomic import write_bytes
 
-    check_same(path, data, "the release is on record, and stays the same")
-    write_bytes(path, data)
-
-
-def check_same(path: str, data: bytes, why: str) -> None:
-    """Refuse to write over a file that is not this one already."""
     if Path(path).exists() and (not Path(path).is_file() or Path(path).read_bytes() != data):
-        raise PlanError(f"{path} exists and is something else; name another file: {why}.")
+        raise PlanError(
+            f"{path} exists and is something else; name another file: the release is on record, and stays the same."
+        )
+    write_bytes(path, data)
 
 
 def write_json(path: str | None, data: Any) -> None:

@@ -1,4 +1,4 @@
-"""A data holder: its table checked, its ids compared, its message and answer."""
+"""A data holder: its table checked, its ids compared, its message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .group import main
 from .options import EXTRA, ID_FORMAT, PERSON, parse_formats, reads_tables
 from .outputs import check_release, check_writable, output_problem, write_json, write_release
 
-__all__ = ["align", "answer", "check", "party"]
+__all__ = ["align", "check", "party"]
 
 
 @main.command()
@@ -167,55 +167,5 @@ def party(
     write_release(out, message)
     click.echo(
         f"{out} written, {len(message):,} bytes, for the plan {agreed.fingerprint}; on record in {releases.folder}.\n"
-        f"{agreed.standing}"
-    )
-
-
-@main.command()
-@click.argument("table")
-@click.option("--plan", "plan_file", required=True, help="The agreed plan.")
-@click.option("--follow-up", "follow_up_file", required=True, help="The server's follow-up.")
-@click.option("--key", required=True, help="This party's private key file, by which the plan knows it.")
-@click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
-@click.option("--id", "id_column", required=True, help="Record id column.")
-@click.option("--id-format", default="", help=ID_FORMAT)
-@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
-@click.option("--person", help=PERSON)
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
-@click.option("--out", required=True, help="Answer file to write; send it to the server.")
-@reads_tables
-def answer(
-    csv: Any,
-    table: str,
-    plan_file: str,
-    follow_up_file: str,
-    key: str,
-    secret_file: str,
-    id_column: str,
-    id_format: str,
-    ignore_extra: bool,
-    person: str | None,
-    threads: int | None,
-    out: str,
-) -> None:
-    """A data holder, in the second round: the answer to the server's follow-up."""
-    from ..options import RunOptions
-    from ..party.party import Party
-    from ..party.releases import Releases
-    from ..party.secret import Secret
-    from ..plan.follow_up import FollowUp
-
-    check_writable(out)
-    agreed, own = load_own(plan_file, key)
-    asked = FollowUp.load(follow_up_file, agreed)
-    releases = Releases.of(own)
-    check_release(out, releases, asked.message_size(agreed.party_names.index(own.party)))
-    options = RunOptions(num_threads=threads, progress=for_terminal())
-    who = Party(agreed, own.party, Secret.load(secret_file), options=options, key=own)
-    records = read_records(who, agreed, csv, table, id_column, id_format, ignore_extra, person)
-    reply = who.release_answer(records, asked)
-    write_release(out, reply)
-    click.echo(
-        f"{out} written, {len(reply):,} bytes, to the follow-up {asked.fingerprint}: all parties must have answered this one.\n"
         f"{agreed.standing}"
     )

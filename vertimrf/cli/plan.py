@@ -203,7 +203,7 @@ def account(
 @click.argument("fingerprint", nargs=-1, required=True)
 @click.option("--key", help="With a plan: your own private key file, which must stand in it.")
 def compare(file: str, fingerprint: Sequence[str], key: str | None) -> None:
-    """Compare a plan, follow-up or secret with the FINGERPRINT that somebody else read out, in full.
+    """Compare a plan or secret with the FINGERPRINT that somebody else read out, in full.
 
     Upper or lower case, dashes and spaces do not matter.
     """

@@ -151,7 +151,7 @@ def run_server(
 @click.argument("folder")
 @click.argument("fingerprint", nargs=-1, required=True)
 def accept(folder: str, fingerprint: Sequence[str]) -> None:
-    """A data holder: accept the plan, or the follow-up, of a run by the FINGERPRINT that all others read out, in full.
+    """A data holder: accept the plan of a run by the FINGERPRINT that all others read out, in full.
 
     Compare it by a way that the server does not control, such as by phone. Upper or lower case, dashes and spaces do not matter.
     """

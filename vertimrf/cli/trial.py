@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import DELTA_HELP, DOMAIN_SHARE, INNER, PAIRS_BYTES, POPULATIONS, default_encoder
+from ..plan.defaults import DELTA_HELP, DOMAIN_SHARE, ENCODER, INNER, PAIRS_BYTES, POPULATIONS
 from ..progress import for_terminal
 from .common import compile_kernels, load_open_schema, load_schema, print_dropped, print_findings, print_warnings
 from .group import main
@@ -78,11 +78,9 @@ def synthesize(
         )
     if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
         pooled = {name: planning.pop(name) for name in ("tau", "workload")}
-        if planning != {
-            "encoder": None, "message_bytes": None, "rounds": 1, "population": INNER, "collusion_epsilon": None,
-        }:  # fmt: skip
+        if planning != {"encoder": None, "message_bytes": None, "population": INNER, "collusion_epsilon": None}:
             raise PlanError(
-                "One holder has no sketches and all the people: leave --encoder, --rounds, --message-mb, --collusion-epsilon and "
+                "One holder has no sketches and all the people: leave --encoder, --message-mb, --collusion-epsilon and "
                 "--population out, or deal its columns with --split."
             )
         from ..synthesizer import Synthesizer
@@ -109,7 +107,7 @@ def synthesize(
     if id_column is None:
         raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
     print_warnings(target_in_words(epsilon, delta, expected_records))
-    compile_kernels("party", "server", planning["encoder"] or default_encoder(planning["rounds"]))
+    compile_kernels("party", "server", planning["encoder"] or ENCODER)
     trial = run_trial(
         tables,
         id_column,

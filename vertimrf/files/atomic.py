@@ -28,8 +28,8 @@ __all__ = [
     "write_text",
 ]
 
-# Largest files that are read, bytes: keys, offers, secrets and envelopes; plans, schemas, follow-ups and reports, which
-# list values and bins. A file that somebody else sent must not fill the memory of who looks at it.
+# Largest files that are read, bytes: keys, offers, secrets and envelopes; plans, schemas and reports, which list
+# values. A file that somebody else sent must not fill the memory of who looks at it.
 MOST_KEY = 1 << 20
 MOST_JSON = 1 << 26
 KINDS = {

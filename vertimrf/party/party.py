@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clock import Clock
-from ..errors import MessageError, PlanError, TableError
+from ..errors import PlanError, TableError
 from ..kernels.jit import threads
 from ..keys import PrivateKey, called
-from ..message import Answer, LocalMarginal, Message
+from ..message import LocalMarginal, Message
 from ..model.measurement import BinMap
 from ..options import RunOptions
-from ..plan.follow_up import FollowUp
 from ..plan.merging import merged_values, merging
 from ..plan.plan import Plan
 from ..plan.price import price_in_words
@@ -137,7 +136,7 @@ class Party:
             TableError: the table's attributes are not those of this party.
         """
         records = self._checked(table)
-        return self._run(records, self._noise("message", self._digest(records)))
+        return self._run(records, self._noise(self._digest(records)))
 
     def _digest(self, records: Records) -> bytes:
         """Of the whole table that takes part, under the private key; empty where there is none."""
@@ -146,14 +145,13 @@ class Party:
         with threads(self._options.num_threads):
             return table_digest(records, self._key, self._plan.digest())
 
-    def _noise(self, kind: str, table: bytes, follow_up: bytes = b"") -> Noise:
-        """The noise of a release. Another table gives independent noise everywhere, also where it has the same counts."""
+    def _noise(self, table: bytes) -> Noise:
+        """The noise of the message. Another table gives independent noise everywhere, also where it has the same counts."""
         if self._fixed is not None:
             return self._fixed
         if self._key is None:
             return SystemNoise()
-        purpose = f"noise of the {kind}, {table.hex()}, {follow_up.hex()}"
-        return KeyedNoise(self._key.derive(self._plan.digest(), purpose))
+        return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the message, {table.hex()}"))
 
     def _run(self, records: Records, noise: Noise) -> Message:
         with threads(self._options.num_threads):
@@ -228,33 +226,6 @@ class Party:
                 out.append(sums)
         return tuple(out)
 
-    def answer(self, table: Table | Records, follow_up: FollowUp) -> Answer:
-        """The second round: sketches under the schedule that the server has made from the first round's messages.
-
-        They are an event of the plan's ledger, whatever the schedule. What leaves goes through :meth:`release_answer`.
-
-        Args:
-            table: the party's records, the same as in the first round.
-            follow_up: the server's schedule, checked against the plan when it was read.
-
-        Raises:
-            TableError: the table's attributes are not those of this party.
-            MessageError: the follow-up belongs to another plan.
-        """
-        records = self._checked(table)
-        return self._answer(records, follow_up, self._noise("answer", self._digest(records), follow_up.digest()))
-
-    def _answer(self, records: Records, follow_up: FollowUp, noise: Noise) -> Answer:
-        if follow_up.plan.digest() != self._plan.digest():
-            raise MessageError("The follow-up was made for another plan.")
-        with threads(self._options.num_threads), self._clock("LocEnc"):
-            groups = follow_up.schedule.of_party(self._index)
-            published = [follow_up.schedule.groups[g] for g in groups]
-            composites = self._composites(published, [follow_up.bins[g] for g in groups])
-            key = derive(self._secret, follow_up.digest(), purpose="second sketches")
-            sketches = self._encode(records, groups, composites, follow_up.sketch, key, noise)
-        return Answer(follow_up.digest(), self._index, noise.private, sketches)
-
     def release(self, table: Table | Records) -> bytes:
         """The sealed message: the same bytes whenever the same table is released for the same plan, on record on this machine.
 
@@ -269,30 +240,9 @@ class Party:
         key, records = self._own_key(), self._checked(table)
         digest = self._digest(records)
         return Releases.of(key).once(
-            self._release("message", digest),
-            lambda: self._run(records, self._noise("message", digest)).seal(self._plan, key),
-            lambda shared: self._price("message", shared),
-        )
-
-    def release_answer(self, table: Table | Records, follow_up: FollowUp) -> bytes:
-        """The sealed answer: the same bytes whenever the same table answers the same follow-up, on record on this machine.
-
-        Args:
-            table: the party's records, the same as in the first round.
-            follow_up: the server's schedule, checked against the plan when it was read.
-
-        Raises:
-            TableError: the table's attributes are not those of this party.
-            MessageError: the follow-up belongs to another plan.
-            PlanError: this party was made without its private key.
-            PrivacyError: the plan was answered for from another table or to another follow-up, or no record can be kept of it.
-        """
-        key, records = self._own_key(), self._checked(table)
-        digest, asked = self._digest(records), follow_up.digest()
-        return Releases.of(key).once(
-            self._release("answer", digest, asked),
-            lambda: self._answer(records, follow_up, self._noise("answer", digest, asked)).seal(follow_up, key),
-            lambda shared: self._price("answer", shared),
+            self._release(digest),
+            lambda: self._run(records, self._noise(digest)).seal(self._plan, key),
+            lambda: price_in_words(self._plan, self._index),
         )
 
     def _own_key(self) -> PrivateKey:
@@ -300,13 +250,10 @@ class Party:
             raise PlanError(f"A release needs the private key of {self._name!r}: pass it to Party as key.")
         return self._key
 
-    def _release(self, kind: str, table: bytes, follow_up: bytes = b"") -> Release:
+    def _release(self, table: bytes) -> Release:
         plan = self._plan.digest()
         under = hashlib.blake2b(table, key=derive(self._secret, plan, purpose="release record"), digest_size=32).digest()
-        return Release(plan, self._index, kind, under, follow_up)
-
-    def _price(self, kind: str, shared: bool) -> str:
-        return price_in_words(self._plan, self._index, kind, shared)
+        return Release(plan, self._index, under)
 
     def _checked(self, table: Table | Records) -> Records:
         """The records that take part: those that are possible, and of them at most as many of a person as the plan has."""

@@ -1,4 +1,4 @@
-"""What a party has released, on record on this machine: no plan is ever answered twice with other noise.
+"""What a party has released, on record on this machine: no plan is ever released for twice with other noise.
 
 The hashes of a plan are the same in every release made for it. Whoever saw two releases with different phantoms would see which
 levels the phantoms do not explain, at a price far above that of two plans (``vertimrf.plan.price``). So the bytes of a release
@@ -41,30 +41,26 @@ class Release:
     Attributes:
         plan: the plan's digest [32 bytes].
         party: index of the party in the plan.
-        kind: "message" or "answer".
         table: keyed digest of the records that it is made from and of the secret, see :func:`table_digest`.
-        follow_up: digest of the follow-up that an answer is to; empty for a message.
     """
 
     plan: bytes
     party: int
-    kind: str
     table: bytes
-    follow_up: bytes = b""
 
     @property
     def name(self) -> str:
-        """The record's file: one for each plan, party and kind, whatever the release was made from."""
-        return record_name(self.plan, self.party, self.kind)
+        """The record's file: one for each plan and party, whatever the release was made from."""
+        return record_name(self.plan, self.party)
 
 
-def record_name(plan: bytes, party: int, kind: str) -> str:
-    """The file that a release is recorded in, from its plan's digest, the party's index and "message" or "answer"."""
-    return f"{kind}-{party}-{plan.hex()}.release"
+def record_name(plan: bytes, party: int) -> str:
+    """The file that a release is recorded in, from its plan's digest and the party's index."""
+    return f"message-{party}-{plan.hex()}.release"
 
 
 class Releases:
-    """A folder of records, one per plan, party and kind.
+    """A folder of records, one per plan and party.
 
     Args:
         folder: where they are kept; made when the first is. A party's is :meth:`of` its key.
@@ -78,7 +74,7 @@ class Releases:
         """The records of a party, known by its key, on this machine."""
         return cls(state_folder() / "releases" / key.offer.identity)
 
-    def once(self, release: Release, make: Callable[[], bytes], price: Callable[[bool], str]) -> bytes:
+    def once(self, release: Release, make: Callable[[], bytes], price: Callable[[], str]) -> bytes:
         """The bytes of a release: those on record, or new ones that are on record before this returns.
 
         Of several processes at once one alone puts its bytes on record; the others drop theirs and give the same.
@@ -86,7 +82,7 @@ class Releases:
         Args:
             release: which, and what from.
             make: makes the bytes; called only when there is no record.
-            price: says what a second release would cost, for the refusal; told whether it would share the first one's hashes.
+            price: says what a second release would cost, for the refusal.
 
         Raises:
             PrivacyError: something else was released already, the record is damaged, or none can be written; nothing new is
@@ -100,24 +96,23 @@ class Releases:
         self._tidy(path)
         return released
 
-    def made(self, plan: bytes, party: int, kind: str) -> bool:
+    def made(self, plan: bytes, party: int) -> bool:
         """Whether such a release is on record."""
-        return os.path.lexists(self.folder / record_name(plan, party, kind))
+        return os.path.lexists(self.folder / record_name(plan, party))
 
-    def given(self, plan: bytes, party: int, kind: str, price: Callable[[bool], str]) -> bytes:
+    def given(self, plan: bytes, party: int, price: Callable[[], str]) -> bytes:
         """The bytes of a release that is on record, to be given again without the table.
 
         Args:
             plan: its plan's digest [32 bytes].
             party: index of the party in the plan.
-            kind: "message" or "answer".
             price: as for :meth:`once`.
 
         Raises:
             PrivacyError: the record is missing or damaged.
         """
-        path = self.folder / record_name(plan, party, kind)
-        released = self._read(path, path.name, kind, lambda: _remedy(price, True))[1]
+        path = self.folder / record_name(plan, party)
+        released = self._read(path, path.name, price)[1]
         self._tidy(path)
         return released
 
@@ -144,9 +139,7 @@ class Releases:
         header = {
             "plan": release.plan.hex(),
             "party": release.party,
-            "release": release.kind,
             "table": release.table.hex(),
-            "follow_up": release.follow_up.hex(),
         }
         released = make()
         header["sha256"] = hashlib.sha256(released).hexdigest()
@@ -166,42 +159,33 @@ class Releases:
             draft.unlink(missing_ok=True)
             raise self._unwritable(error) from None
 
-    def _recorded(self, path: Path, release: Release, price: Callable[[bool], str]) -> bytes:
+    def _recorded(self, path: Path, release: Release, price: Callable[[], str]) -> bytes:
         """The bytes on record, if they are this release's."""
-        found, released = self._read(path, release.name, release.kind, lambda: _remedy(price, True))
-        if found.follow_up != release.follow_up:
-            raise PrivacyError(
-                f"This plan's {release.kind} was released already, to another follow-up. {_remedy(price, False)}"
-            )
+        found, released = self._read(path, release.name, price)
         if found.table != release.table:
             raise PrivacyError(
-                f"This plan's {release.kind} was released already, from another table or under another secret: only the same "
-                f"records give the same {release.kind} again. {_remedy(price, True)}"
+                "This plan's message was released already, from another table or under another secret: only the same records "
+                f"give the same message again. {_remedy(price)}"
             )
         return released
 
-    def _read(self, path: Path, name: str, kind: str, remedy: Callable[[], str]) -> tuple[Release, bytes]:
+    def _read(self, path: Path, name: str, price: Callable[[], str]) -> tuple[Release, bytes]:
         """What a record says, and the bytes in it."""
-        what = f"The record of the {kind} released for this plan, {path},"
+        what = f"The record of the message released for this plan, {path},"
         found = None
         try:
             header, arrays = container.unpack(path.read_bytes(), KIND, str(path))
             released = arrays["released"].tobytes()
             intact = header["sha256"] == hashlib.sha256(released).hexdigest()
-            found = Release(
-                bytes.fromhex(header["plan"]),
-                int(header["party"]),
-                str(header["release"]),
-                bytes.fromhex(header["table"]),
-                bytes.fromhex(header["follow_up"]),
-            )
+            found = Release(bytes.fromhex(header["plan"]), int(header["party"]), bytes.fromhex(header["table"]))
         except OSError as error:
-            raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {remedy()}") from None
+            raise PrivacyError(f"{what} cannot be read ({error.strerror}), so nothing is released. {_remedy(price)}") from None
         except (MessageError, KeyError, TypeError, ValueError, OverflowError):
             intact = False
         if not intact or found is None or found.name != name:
             raise PrivacyError(
-                f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. {remedy()}"
+                f"{what} is damaged: nobody can tell what was sent, so nothing is released. Restore it from a backup. "
+                f"{_remedy(price)}"
             )
         return found, released
 
@@ -212,8 +196,8 @@ class Releases:
         )
 
 
-def _remedy(price: Callable[[bool], str], shared: bool) -> str:
-    return f"{price(shared)} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
+def _remedy(price: Callable[[], str]) -> str:
+    return f"{price()} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
 
 
 def table_digest(records: Records, key: PrivateKey, plan_digest: bytes) -> bytes:

@@ -118,9 +118,9 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
 
 
 def derive(secret: Secret, plan_digest: bytes, *, purpose: str) -> bytes:
-    """Key material for one purpose under one plan or follow-up, by HKDF-SHA256 [32 bytes].
+    """Key material for one purpose under one plan, by HKDF-SHA256 [32 bytes].
 
-    Two plans, follow-ups or purposes never share hashes.
+    Two plans or purposes never share hashes.
     """
     info = b"vertimrf " + purpose.encode()
     return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan_digest, info=info).derive(secret.value)

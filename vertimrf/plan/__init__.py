@@ -8,14 +8,12 @@ from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .attribute import Attribute
-    from .follow_up import FollowUp
     from .plan import LocalPlan, Plan, Shares
     from .planner import make_plan
     from .schema import Schema
 
 __all__ = [
     "Attribute",
-    "FollowUp",
     "LocalPlan",
     "Plan",
     "Schema",
@@ -27,7 +25,6 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "Attribute": "attribute",
-        "FollowUp": "follow_up",
         "LocalPlan": "plan",
         "Plan": "plan",
         "Schema": "schema",

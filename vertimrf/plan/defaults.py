@@ -6,6 +6,7 @@ __all__ = [
     "DELTA_HELP",
     "DOMAIN_DELTA",
     "DOMAIN_SHARE",
+    "ENCODER",
     "HELD_BY",
     "INNER",
     "MESSAGE_BYTES",
@@ -19,11 +20,13 @@ __all__ = [
     "TAU",
     "UNCOUNTED_DELTA",
     "default_delta",
-    "default_encoder",
 ]
 
 # Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
 TAU = 500_000
+# At equal size count sketches are more accurate than scheduled pairs on every data set measured (docs/message-size.md), and far
+# faster to make.
+ENCODER = "count-sketch"
 # Budget for the sketches in any party's messages, with count sketches and with scheduled pairs: so much of either is about as
 # accurate (docs/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
 MESSAGE_BYTES = 15_000_000
@@ -58,9 +61,3 @@ def default_delta(expected_records: int) -> float:
     times that. The habit of 1 / n would allow one person in every run; 1 / n^2 allows at most one run in n.
     """
     return min(1 / expected_records**2, MOST_DEFAULT_DELTA)
-
-
-def default_encoder(rounds: int) -> str:
-    """Count sketches: at equal size they are more accurate on every data set measured (docs/message-size.md), and far faster to
-    make. Two rounds are for scheduled pairs alone."""
-    return "count-sketch" if rounds == 1 else "scheduled-pairs"

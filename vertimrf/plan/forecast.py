@@ -114,7 +114,7 @@ def forecast(plan: Plan) -> WholeForecast | None:
     """Work and memory of every role; None for the encoders that are there for comparison.
 
     Mostly within a factor of two of what then happens, on an idle machine of the kind that the figures above were measured on.
-    A second round is left out, and kernels that still have to be compiled come on top.
+    Kernels that still have to be compiled come on top.
     """
     if not isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
         return None

@@ -40,7 +40,7 @@ from .workload import Workload
 
 __all__ = ["LocalPlan", "Plan", "Shares", "check_target", "target_in_words"]
 
-FORMAT = 6
+FORMAT = 7
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
 # most (n + n + n + 1) / (n + 1) < 3, both in L1.)
@@ -270,11 +270,6 @@ class Plan:
     def encoder(self) -> str:
         """The kind of ``sketch``, as users ask for it."""
         return CountSketchPlan.encoder if self.sketch is None else self.sketch.encoder
-
-    @property
-    def second_keys(self) -> int:
-        """Keys of the second round, whose schedule the server makes from the first round's messages. 0 = one round."""
-        return 0 if self.sketch is None else self.sketch.second_keys
 
     @cached_property
     def party_names(self) -> tuple[str, ...]:

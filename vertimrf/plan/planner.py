@@ -31,11 +31,10 @@ from ..sketches.parameters import (
     presence_windows,
 )
 from .collusion import check_cap, within_cap
-from .defaults import INNER, MESSAGE_BYTES, OUTER, PAIRS_BYTES, TAU, default_delta, default_encoder
+from .defaults import ENCODER, INNER, MESSAGE_BYTES, OUTER, PAIRS_BYTES, TAU, default_delta
 from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
 from .schedule import (
     KEY_COST,
-    RIVAL_TRIPLE,
     Group,
     ScheduleDraft,
     choose_keys,
@@ -61,10 +60,6 @@ UNITS = 4096
 ONE_WAY_SHARE = 0.08
 ONE_WAY_OF_CONTRASTS = 0.33
 SCORE_SHARE = 0.08
-# Part of the keys that the first of two rounds takes, to find out where the second round's are worth most.
-FIRST_ROUND = 0.15
-# Bytes of a key in the second round, as a multiple of what they would be over all pairs.
-CONCENTRATION = 1.25
 LEAST_MESSAGE_BYTES = 1000
 # Count sketches: part of a Gaussian's information that its best codes of 1 to 4 bits keep; the variance of a number's noise over
 # the number of groups, up to a factor of two, above which a record's cost no longer falls by much; repetitions beyond which
@@ -134,7 +129,7 @@ class SketchChoice(Protocol):
     """How values across parties are to be published, but for the noise, which follows from the budget."""
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
-        """What is published, with parameters that spend about ``rho`` (zCDP) in all rounds."""
+        """What is published, with parameters that spend about ``rho`` (zCDP)."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +147,11 @@ class ScheduledPairs:
 
     Attributes:
         draft: marginals, bins and shares of the keys.
-        keys, second_keys: hash keys of the first and of the second round.
+        keys: hash keys of all marginals together.
     """
 
     draft: ScheduleDraft
     keys: int
-    second_keys: int
 
     @cached_property
     def _pairs(self) -> tuple[ScheduledPair, ...]:
@@ -165,7 +159,7 @@ class ScheduledPairs:
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
-        phantoms = max(math.ceil(math.sqrt((self.keys + self.second_keys) * KEY_COST / (2 * rho))), 2)
+        phantoms = max(math.ceil(math.sqrt(self.keys * KEY_COST / (2 * rho))), 2)
         # So many phantoms that the levels end below them leave nothing to see, which is as it should be.
         level = min(math.log2(phantoms), HIGHEST_CEILING - CEILING_ABOVE_PHANTOMS)
         return self.draft.groups, SketchPlan(
@@ -173,7 +167,6 @@ class ScheduledPairs:
             floor=max(int(level) - FLOOR_BELOW_PHANTOMS, 0),
             ceiling=round(level) + CEILING_ABOVE_PHANTOMS,
             pairs=self._pairs,
-            second_keys=self.second_keys,
         )
 
 
@@ -318,7 +311,6 @@ def make_plan(
     claim_as_published: bool = False,
     keys: int | None = None,
     message_bytes: int | None = None,
-    rounds: int = 1,
     shares: Shares | None = None,
     local_models: bool = True,
     prior: Sequence[LedgerEntry] = (),
@@ -337,15 +329,14 @@ def make_plan(
         nonce: public text, fresh for every run; default random.
         delta: target; default 1 / expected_records squared, at most 1e-6 (:func:`~.defaults.default_delta`).
         tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "count-sketch", the default in one round; "scheduled-pairs", that in two, which needs larger messages; "grr",
-            the paper's baseline of randomised responses, whose target is about replacing one record; or "published" to
-            reproduce the paper's, whose claim of privacy does not hold.
+        encoder: "count-sketch", the default; "scheduled-pairs", which needs larger messages; "grr", the paper's baseline of
+            randomised responses, whose target is about replacing one record; or "published" to reproduce the paper's, whose
+            claim of privacy does not hold.
         claim_as_published: says that you know; without it the published encoder is refused.
         keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones. Of count sketches:
             numbers of a value, about.
         message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``; default 15 MB, with
             scheduled pairs 64 MB. Local marginals come on top.
-        rounds: 1; or 2: a small part of the keys first, over all pairs, and the rest where the server finds them worth most.
         shares: budget division; default :class:`Shares`.
         local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
         prior: ledger entries already spent to make the plan, purely private; the others get what they leave of epsilon. Where
@@ -365,20 +356,19 @@ def make_plan(
         PrivacyError: no noise meets the target.
     """
     target = _target(epsilon, delta, expected_records)
-    if encoder is None:
-        encoder = default_encoder(rounds)
+    encoder = ENCODER if encoder is None else encoder
     most_bytes = PAIRS_BYTES if encoder == SketchPlan.encoder else MESSAGE_BYTES
     nonce = secrets.token_hex(16) if nonce is None else nonce
     if collusion_epsilon is not None:
         check_cap(collusion_epsilon, len(schema.parties), sized=(keys, message_bytes) != (None, None))
         sized = partial(
             make_plan, schema, epsilon=epsilon, expected_records=expected_records, nonce=nonce, delta=delta, tau=tau,
-            encoder=encoder, claim_as_published=claim_as_published, rounds=rounds, shares=shares, local_models=local_models,
+            encoder=encoder, claim_as_published=claim_as_published, shares=shares, local_models=local_models,
             prior=prior, public_keys=public_keys, workload=workload, records_per_person=records_per_person, population=population,
         )  # fmt: skip
         return within_cap(lambda size: sized(message_bytes=size), collusion_epsilon, LEAST_MESSAGE_BYTES, most_bytes)
     message_bytes = most_bytes if message_bytes is None else message_bytes
-    _check_options(encoder, claim_as_published, keys, message_bytes, rounds, tau)
+    _check_options(encoder, claim_as_published, keys, message_bytes, tau)
     # An attribute of one value has nothing to tell: it takes no part of the budget, no keys, no marginal.
     parties = [schema.varying(name) for name, _ in schema.parties]
     telling = sum(bool(held) for held in parties)
@@ -402,7 +392,7 @@ def make_plan(
             left = round(message_bytes * (1 - AGREEMENT_BYTES))
         # Where some party holds every two attributes together, nothing crosses.
         if crossing_pairs(schema) and encoder == SketchPlan.encoder:
-            choice = _scheduled_pairs(schema, rho, expected_records, tau, rounds, keys, left)
+            choice = _scheduled_pairs(schema, rho, expected_records, tau, keys, left)
         elif crossing_pairs(schema):
             groups, contrasts, lone = _count_groups(
                 schema,
@@ -494,16 +484,12 @@ def _target(epsilon: float, delta: float | None, expected_records: int) -> tuple
     return epsilon, default_delta(expected_records) if delta is None else delta
 
 
-def _check_options(
-    encoder: str, claim_as_published: bool, keys: int | None, message_bytes: int, rounds: int, tau: int
-) -> None:
+def _check_options(encoder: str, claim_as_published: bool, keys: int | None, message_bytes: int, tau: int) -> None:
     """Refuse what no plan can be made of; see :func:`make_plan`."""
     if encoder not in KINDS:
         raise PlanError(
             f"Unknown encoder {encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
         )
-    if rounds not in (1, 2) or (rounds == 2 and encoder != SketchPlan.encoder):
-        raise PlanError(f"There are one or two rounds, not {rounds}, and two only with scheduled pairs.")
     if message_bytes < LEAST_MESSAGE_BYTES:
         raise PlanError(f"message_bytes must be at least {LEAST_MESSAGE_BYTES:,}, not {message_bytes}.")
     if keys is not None and keys < 1:
@@ -518,26 +504,13 @@ def _check_options(
 
 
 def _scheduled_pairs(
-    schema: Schema, rho: float, records: int, tau: int, rounds: int, keys: int | None, message_bytes: int
+    schema: Schema, rho: float, records: int, tau: int, keys: int | None, message_bytes: int
 ) -> ScheduledPairs:
     """Marginals, bins and keys of scheduled pairs that may spend ``rho``."""
-    pairs = crossing_pairs(schema)
-    if rounds == 1:
-        rule = triple_rule(schema, tau, RIVAL_TRIPLE)
-        draft = draft_schedule(schema, rho, records, pairs, smallest_triples(schema), rule)
-        keys = keys or choose_keys(draft.bytes_per_key(schema), rho, records, message_bytes)
-        return ScheduledPairs(draft, keys, 0)
-    draft = draft_schedule(schema, FIRST_ROUND * rho, records, pairs, (), RIVAL_TRIPLE)
-    # The second round's schedule is not known yet: finer bins, and the busiest party may hold most of the wide ones.
-    later = draft_schedule(schema, (1 - FIRST_ROUND) * rho, records, pairs, (), RIVAL_TRIPLE)
-    bytes_per_key = FIRST_ROUND * draft.bytes_per_key(schema) + (1 - FIRST_ROUND) * CONCENTRATION * later.bytes_per_key(schema)
-    keys = keys or choose_keys(bytes_per_key, rho, records, message_bytes)
-    second = round(keys * (1 - FIRST_ROUND))
-    if keys - second < len(pairs):
-        raise PlanError(
-            f"{keys:,} keys in two rounds leave some of {len(pairs):,} pairs without any; allow larger messages, or one round."
-        )
-    return ScheduledPairs(draft, keys - second, second)
+    draft = draft_schedule(
+        schema, rho, records, crossing_pairs(schema), smallest_triples(schema), triple_rule(schema, tau)
+    )
+    return ScheduledPairs(draft, keys or choose_keys(draft.bytes_per_key(schema), rho, records, message_bytes))
 
 
 def _count_sketches(

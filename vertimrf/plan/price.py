@@ -16,9 +16,7 @@ from .plan import Plan
 __all__ = ["ledger_of_releases", "price_in_words"]
 
 
-def ledger_of_releases(
-    plan: Plan, messages: Sequence[int], answers: Sequence[int] | None = None, *, one_follow_up: bool = True
-) -> Ledger:
+def ledger_of_releases(plan: Plan, messages: Sequence[int]) -> Ledger:
     """A plan's ledger if every party had released so many times, each time with fresh noise and phantoms.
 
     Noisy marginals and counts, and rows by randomised response, simply compose. Sketches do not: a plan's hashes are the same
@@ -29,27 +27,20 @@ def ledger_of_releases(
     Args:
         plan: the plan.
         messages: how many messages each party releases, in plan order; at least 1.
-        answers: how many answers of the second round; default one each.
-        one_follow_up: whether all answers are to one follow-up. Another follow-up has other hashes, so that its answers compose:
-            per key one sketch for each party that answers it.
 
     Raises:
         PlanError: not one number of releases per party, or one below 1.
     """
-    answers = [1] * len(plan.party_names) if answers is None else answers
-    for times in (messages, answers):
-        if len(times) != len(plan.party_names) or min(times) < 1:
-            raise PlanError(f"Each of {len(plan.party_names)} parties releases at least once, not {list(times)} times.")
+    if len(messages) != len(plan.party_names) or min(messages) < 1:
+        raise PlanError(f"Each of {len(plan.party_names)} parties releases at least once, not {list(messages)} times.")
     by_name = dict(zip(plan.party_names, messages, strict=True))
     out: list[LedgerEntry] = []
-    second = False
     # Their entries come before that of count sketches of values.
     agreed = [sum(messages[party] for party in plan.schema.holders[a]) for a in plan.schema.shared[: len(plan.agreement)]]
     for entry in plan.entries():
         event = entry.event
         if isinstance(event, SketchEvent):
-            events = _second_sketches(event, answers, one_follow_up) if second else _sketches(plan, event, messages)
-            second = True
+            events = _sketches(plan, event, messages)
         elif isinstance(event, CountSketchEvent) and agreed:
             events = [_count_sketches(event, agreed.pop(0))]
         elif isinstance(event, CountSketchEvent):
@@ -72,7 +63,7 @@ def ledger_of_releases(
 
 
 def _sketches(plan: Plan, event: SketchEvent, times: Sequence[int]) -> list[Event]:
-    """The first round's sketches: keys by how many sketches a record touches under them."""
+    """Sketches of scheduled pairs or shared keys: keys by how many sketches a record touches under them."""
     keys: Counter[int] = Counter()
     owners = plan.schedule.parties
     if isinstance(plan.sketch, SketchPlan):
@@ -98,35 +89,21 @@ def _count_sketches(event: CountSketchEvent, groups: int) -> Event:
     return priced
 
 
-def _second_sketches(event: SketchEvent, times: Sequence[int], one_follow_up: bool) -> list[Event]:
-    """The second round's: which parties a key serves is not known beforehand, so the two that release most count."""
-    most = sorted(times)[-2:]
-    if one_follow_up:
-        return [replace(event, attributes_per_key=sum(most))]
-    return [replace(event, attributes_per_key=sum(n >= i for n in most)) for i in range(1, max(most) + 1)]
-
-
-def price_in_words(plan: Plan, party: int, kind: str, shared: bool = True) -> str:
-    """What one more release of a kind would cost, by one party and by all, as a sentence for who is refused it.
+def price_in_words(plan: Plan, party: int) -> str:
+    """What one more message would cost, by one party and by all, as a sentence for who is refused it.
 
     Args:
         plan: the plan.
         party: who asks.
-        kind: "message" or "answer".
-        shared: whether it would share the first one's hashes; an answer to another follow-up does not.
     """
-    once = [1] * len(plan.party_names)
-    alone = [2 if i == party else 1 for i in range(len(once))]
+    parties = len(plan.party_names)
+    alone = [2 if i == party else 1 for i in range(parties)]
     try:
-        spent = []
-        for times in (alone, [2] * len(once)):
-            messages, answers = (once, times) if kind == "answer" else (times, once)
-            ledger = ledger_of_releases(plan, messages, answers, one_follow_up=shared)
-            spent.append(ledger.epsilon)
+        spent = [ledger_of_releases(plan, times).epsilon for times in (alone, [2] * parties)]
     except PrivacyError:
         # Who is refused a second release must read that, whatever it would cost.
-        return f"What a second {kind} would cost cannot be computed."
+        return "What a second message would cost cannot be computed."
     return (
-        f"A second {kind} would take the run from epsilon {plan.ledger().epsilon:.3g} to {spent[0]:.3g}, and to {spent[1]:.3g} "
+        f"A second message would take the run from epsilon {plan.ledger().epsilon:.3g} to {spent[0]:.3g}, and to {spent[1]:.3g} "
         f"once all parties sent one, at delta {plan.delta:.3g}."
     )

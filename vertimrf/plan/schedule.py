@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,13 +46,10 @@ MOST_KEYS = 1 << 25
 # A pair is cut into so many bins that an average cell is this many standard errors.
 CELL_ERRORS = 6.0
 # Three-way marginals: how many standard errors an average cell must have, and the weight of their keys beside the pairs',
-# where one clique holds all attributes; where cliques are scarce; and where a first round has told which may share one.
+# where one clique holds all attributes; and where cliques are scarce.
 FREE_TRIPLE = (4.0, 1.0)
 RIVAL_TRIPLE = (20.0, 0.25)
-CHOSEN_TRIPLE = (6.0, 0.25)
 MOST_TRIPLES = 1000
-# Prices of a byte of a message, in keys, tried in turn until the messages are small enough.
-BYTE_PRICES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -194,21 +191,6 @@ class ScheduleDraft:
             for (i, j), k in zip(self.pairs, share.tolist(), strict=True)
         )
 
-    def within(self, schema: Schema, keys: int, message_bytes: float) -> ScheduleDraft | None:
-        """So shared that so many keys fit into every party's message, if that can be; the marginals' errors are then least.
-
-        With costs b per key besides the keys themselves, the sum of cells / sqrt(keys) is least at keys in proportion to
-        (cells / (1 + price * b))^(2/3), for the price at which the bytes suffice.
-        """
-        sizes = [group.size for group in self.groups]
-        cost = np.array([max(sizes[i], sizes[j]) / 2 for i, j in self.pairs])
-        for price in BYTE_PRICES:
-            shares = self.shares / (1 + price * cost) ** (2 / 3)
-            out = replace(self, shares=shares / shares.sum())
-            if keys * out.bytes_per_key(schema) <= message_bytes:
-                return out
-        return None
-
     def bytes_per_key(self, schema: Schema) -> float:
         """Message bytes that a key costs the busiest party, on average (two levels to a byte)."""
         cost = [0.0] * len(schema.parties)
@@ -227,7 +209,6 @@ def draft_schedule(
     pairs: Sequence[tuple[int, ...]],
     triples: Sequence[tuple[int, ...]],
     rule: tuple[float, float],
-    cell_errors: float = CELL_ERRORS,
 ) -> ScheduleDraft:
     """Bins and keys for some pairs, and for those of some three-way marginals that ``rho`` can measure well.
 
@@ -240,7 +221,6 @@ def draft_schedule(
         pairs: cross-party pairs, one or more.
         triples: three-way marginals of two parties' attributes.
         rule: how many standard errors an average cell of a three-way marginal must have, and the weight of its keys.
-        cell_errors: how many standard errors the average cell of a pair is to have after binning.
     """
     sizes = schema.sizes
     # Standard error of a cell of a marginal that gets all keys, when phantoms outnumber the sets.
@@ -250,7 +230,7 @@ def draft_schedule(
 
     def cut(share: float) -> npt.NDArray[np.int64]:
         """Bins of all pairs, so that an average cell is a few standard errors."""
-        return _cut_pairs(values, max(math.sqrt(share / len(pairs)) * records / (cell_errors * alone), 4.0))
+        return _cut_pairs(values, max(math.sqrt(share / len(pairs)) * records / (CELL_ERRORS * alone), 4.0))
 
     # The sum of the marginals' L1 errors is least with keys in proportion to cells^(2/3).
     needed = float(np.sum(np.prod(cut(1.0), axis=1) ** (2 / 3)))
@@ -318,9 +298,9 @@ def smallest_triples(schema: Schema, most: int = MOST_TRIPLES) -> list[tuple[int
     return [(varying[a], varying[b], varying[c]) for a, b, c in kept.tolist()]
 
 
-def triple_rule(schema: Schema, tau: int, otherwise: tuple[float, float]) -> tuple[float, float]:
+def triple_rule(schema: Schema, tau: int) -> tuple[float, float]:
     """Where one clique holds every attribute, nothing that is measured keeps anything else out of the model."""
-    return FREE_TRIPLE if math.prod(schema.sizes) <= tau else otherwise
+    return FREE_TRIPLE if math.prod(schema.sizes) <= tau else RIVAL_TRIPLE
 
 
 def _cut_pairs(values: npt.NDArray[np.int64], most: float) -> npt.NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """What goes between parties and server in a run: names of files, how large each may be, and whether it is what it ought to be.
 
-A file is named for what it is. Parties send an offer, a message and an answer, and the first of the plan the envelopes of the
-secret; the server sends the plan and the follow-up, and passes the envelopes on. Nothing else goes anywhere.
+A file is named for what it is. Parties send an offer and a message, and the first of the plan the envelopes of the secret; the
+server sends the plan, and passes the envelopes on. Nothing else goes anywhere.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from ..errors import MessageError, PlanError
 from ..files import sealed
 from ..files.atomic import MOST_JSON, MOST_KEY, parse_json
 from ..keys import Offer, PrivateKey, called, read_base64
-from ..message import largest_answer, largest_message
-from ..plan.follow_up import FollowUp
+from ..message import largest_message
 from ..plan.plan import Plan
 
 __all__ = [
-    "ANSWER",
     "ENVELOPES",
-    "FOLLOW_UP",
     "FROM_PARTY",
     "FROM_SERVER",
     "MESSAGE",
@@ -29,15 +26,14 @@ __all__ = [
     "check_envelopes",
     "file_name",
     "most_bytes",
-    "read_follow_up",
     "read_offer",
     "read_plan",
 ]
 
-OFFER, PLAN, ENVELOPES, MESSAGE, FOLLOW_UP, ANSWER = "offer", "plan", "envelopes", "message", "follow-up", "answer"
+OFFER, PLAN, ENVELOPES, MESSAGE = "offer", "plan", "envelopes", "message"
 # What each side sends, in the order in which it can be taken.
-FROM_PARTY = (OFFER, ENVELOPES, MESSAGE, ANSWER)
-FROM_SERVER = (PLAN, ENVELOPES, FOLLOW_UP)
+FROM_PARTY = (OFFER, ENVELOPES, MESSAGE)
+FROM_SERVER = (PLAN, ENVELOPES)
 # Longer names of parties are cut and told apart by a digest: file systems take 255 bytes.
 LONGEST = 100
 # Characters of names that stand for themselves. Some file systems do not tell capital letters from small ones.
@@ -50,22 +46,19 @@ def file_name(party: str) -> str:
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{hashlib.sha256(party.encode()).hexdigest()[:32]}"
 
 
-def most_bytes(name: str, plan: Plan | None = None, follow_up: FollowUp | None = None) -> int:
+def most_bytes(name: str, plan: Plan | None = None) -> int:
     """The most bytes that a file of a name can have; nothing larger is looked at.
 
     Args:
         name: what it is.
         plan: the plan that a message follows.
-        follow_up: what an answer is to.
     """
     match name:
         case "offer" | "envelopes":
             return MOST_KEY
         case "message" if plan is not None:
             return sealed.most_bytes(largest_message(plan))
-        case "answer" if follow_up is not None:
-            return sealed.most_bytes(largest_answer(follow_up))
-        case "plan" | "follow-up":
+        case "plan":
             return MOST_JSON
     return 0
 
@@ -93,17 +86,6 @@ def read_plan(key: PrivateKey, data: bytes) -> Plan:
     if plan.sketch is not None and plan.sketch.claimed_share:
         raise PlanError("The plan asks for the published encoder, which gives complete records away: refuse it.")
     return plan
-
-
-def read_follow_up(plan: Plan, data: bytes) -> FollowUp:
-    """A follow-up to a plan.
-
-    Raises:
-        MessageError: not one, or of another plan, or more than the plan allows; or the plan has one round.
-    """
-    if not plan.second_keys:
-        raise MessageError("A follow-up came, and the plan has one round: it is of another run.")
-    return FollowUp.from_json(parse_json(data, "The follow-up", "follow-up", MessageError), plan)
 
 
 def check_envelopes(plan: Plan, sender: str, data: bytes) -> None:

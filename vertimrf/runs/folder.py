@@ -24,7 +24,6 @@ import tomli_w
 from ..errors import MessageError, RunError, VertiMRFError
 from ..files.atomic import MOST_KEY, open_regular, read_bytes, sync, write_bytes, write_text
 from ..keys import PrivateKey
-from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan
 from .state import RunState, Step
 
@@ -167,7 +166,7 @@ class RunFolder:
         elif self.read(REFUSED, IN_EXCHANGE) != told:
             self._note(told, IN_EXCHANGE)
 
-    def state(self, role: str, steps: tuple[Step, ...], plan: Plan | None, follow_up: FollowUp | None) -> RunState:
+    def state(self, role: str, steps: tuple[Step, ...], plan: Plan | None) -> RunState:
         """How far a role's run has come: its steps, with what was refused and what stopped."""
         return RunState(
             role=role,
@@ -176,7 +175,6 @@ class RunFolder:
             refused=self.refusals(),
             stopped=self.stopped(),
             plan=None if plan is None else plan.fingerprint,
-            follow_up=None if follow_up is None else follow_up.fingerprint,
         )
 
     @contextmanager

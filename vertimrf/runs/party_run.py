@@ -1,9 +1,9 @@
-"""A party's run: everything that it does from its key pair to its last answer, from a folder, at whatever pace files come.
+"""A party's run: everything that it does from its key pair to its message, from a folder, at whatever pace files come.
 
 The folder's files are the state. A party releases nothing before its operator has accepted the plan's fingerprint, which
-everybody compares by a way that the server does not control; and answers no follow-up before that one's is accepted. What it
-releases is on record on this machine before it is given to anybody (:mod:`vertimrf.party.releases`), and is given again as it
-is. On another machine, or where the record is lost, the folder's key and the same table give the same bytes.
+everybody compares by a way that the server does not control. What it releases is on record on this machine before it is given to
+anybody (:mod:`vertimrf.party.releases`), and is given again as it is. On another machine, or where the record is lost, the
+folder's key and the same table give the same bytes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from ..files.canonical import same_fingerprint
 from ..keys import called, check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
-from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan, target_in_words
 from ..tables.ids import check_formats
 from .exchange import check_apart
-from .files import ANSWER, ENVELOPES, FOLLOW_UP, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_follow_up, read_plan
+from .files import ENVELOPES, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_plan
 from .folder import OTHERS, RECEIVED, SETTINGS, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
@@ -90,7 +89,6 @@ class PartyRun:
             )
         self._options = options if options is not None else RunOptions()
         self._plan: tuple[bytes, Plan] | None = None
-        self._follow_up: tuple[bytes, FollowUp] | None = None
 
     @classmethod
     def create(
@@ -154,20 +152,10 @@ class PartyRun:
         return self._plan[1]
 
     @property
-    def follow_up(self) -> FollowUp | None:
-        """The follow-up that came, accepted or not."""
-        data, plan = self._folder.received(FOLLOW_UP), self.plan
-        if data is None or plan is None:
-            return None
-        if self._follow_up is None or self._follow_up[0] != data:
-            self._follow_up = data, read_follow_up(plan, data)
-        return self._follow_up[1]
-
-    @property
     def encoder(self) -> str | None:
         """The encoder that will run as soon as :meth:`advance` is called; None while nothing will be released."""
         plan = self._accepted_plan()
-        if plan is None or self._secret(plan) is None or self._made(plan, MESSAGE):
+        if plan is None or self._secret(plan) is None or self._made(plan):
             return None
         return plan.encoder
 
@@ -180,17 +168,13 @@ class PartyRun:
 
         What is offered before is left aside, and has to be offered again.
         """
-        wanted = []
         plan = self._accepted_plan()
         if plan is None:
             # Also one that came: somebody else's may have been there first.
-            wanted.append(PLAN)
-        if plan is not None:
-            if plan.party_names[0] != self.name and not self._folder.has("received", ENVELOPES):
-                wanted.append(ENVELOPES)
-            if plan.second_keys and not self._folder.has("received", FOLLOW_UP):
-                wanted.append(FOLLOW_UP)
-        return {name: most_bytes(name) for name in wanted}
+            return {PLAN: most_bytes(PLAN)}
+        if plan.party_names[0] != self.name and not self._folder.has("received", ENVELOPES):
+            return {ENVELOPES: most_bytes(ENVELOPES)}
+        return {}
 
     def advance(self, received: Mapping[str, bytes]) -> dict[str, bytes]:
         """Take what came, do all that can be done now, and give all that there is for the server: always the same bytes.
@@ -198,10 +182,10 @@ class PartyRun:
         Files that cannot be taken do not stop the run: they are refused, logged, and named by :meth:`state`.
 
         Args:
-            received: files from the server, by name: "plan", "envelopes", "follow-up"; any of them, any number of times.
+            received: files from the server, by name: "plan", "envelopes"; any of them, any number of times.
 
         Returns:
-            Files for the server, by name: "offer", and once there are, "envelopes", "message", "answer".
+            Files for the server, by name: "offer", and once there are, "envelopes", "message".
 
         Raises:
             RunError: another process is at work in the folder.
@@ -229,13 +213,12 @@ class PartyRun:
             envelopes = self._folder.read(ENVELOPES)
             if envelopes is not None:
                 out[ENVELOPES] = envelopes
-            for kind in (MESSAGE, ANSWER):
-                if self._made(plan, kind):
-                    out[kind] = self._releases.given(plan.digest(), self._index(plan), kind, self._price(plan, kind))
+            if self._made(plan):
+                out[MESSAGE] = self._releases.given(plan.digest(), self._index(plan), partial(self._price, plan))
         return out
 
     def accept(self, given: str) -> str:
-        """Accept the plan, or the follow-up, that has a fingerprint: the one that all others read out, by phone, say.
+        """Accept the plan that has a fingerprint: the one that all others read out, by phone, say.
 
         It can be done while another process is at work in the folder.
 
@@ -246,28 +229,26 @@ class PartyRun:
             A sentence that says what was accepted.
 
         Raises:
-            RunError: nothing has come that has a fingerprint, or another plan or follow-up was accepted before.
+            RunError: no plan has come, or another one was accepted before.
             MessageError: it has another fingerprint, or this is not a whole one.
             PlanError: the plan does not hold this party's own key.
         """
-        plan, follow_up = self.plan, self.follow_up
+        plan = self.plan
         if plan is None:
             raise RunError(f"No plan has come to {self.folder} yet; accept it when it has, and everybody has the same.")
-        if same_fingerprint(given, plan.fingerprint):
-            plan.sealing_keys().check(self._folder.key)
-            self._accept(PLAN, plan.digest())
-            weak = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
-            told = " ".join([str(plan.standing), *weak])
-            return f"Accepted: the plan {plan.fingerprint}, with this party's own key in it. {told}"
-        if follow_up is not None and same_fingerprint(given, follow_up.fingerprint):
-            self._accept(FOLLOW_UP, follow_up.digest())
-            return f"Accepted: the follow-up {follow_up.fingerprint}."
-        own = f"the plan's is {plan.fingerprint}"
-        own += "" if follow_up is None else f", the follow-up's {follow_up.fingerprint}"
-        raise MessageError(
-            f"{self.folder} has nothing of this fingerprint: {own}. One was changed on its way, or is of another run: it is not "
-            f"accepted. To have it sent again, delete {self.folder / 'received' / (PLAN if follow_up is None else FOLLOW_UP)}."
-        )
+        if not same_fingerprint(given, plan.fingerprint):
+            raise MessageError(
+                f"{self.folder} has nothing of this fingerprint: the plan's is {plan.fingerprint}. One was changed on its way, "
+                f"or is of another run: it is not accepted. To have it sent again, delete {self.folder / 'received' / PLAN}."
+            )
+        plan.sealing_keys().check(self._folder.key)
+        if self._folder.has(ACCEPTED, PLAN) and not self._is_accepted(plan):
+            raise RunError(f"Another plan was accepted in {self.folder} before: make a new folder for another run.")
+        self._folder.drop_drafts(ACCEPTED)
+        self._folder.write(plan.digest().hex().encode(), ACCEPTED, PLAN)
+        weak = target_in_words(plan.epsilon, plan.delta, plan.expected_records)
+        told = " ".join([str(plan.standing), *weak])
+        return f"Accepted: the plan {plan.fingerprint}, with this party's own key in it. {told}"
 
     def note_exchange(self, sentences: Sequence[str]) -> None:
         """Put down what is in the way where files are exchanged; :meth:`state` tells it, until this is called with nothing."""
@@ -276,11 +257,11 @@ class PartyRun:
 
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""
-        plan, follow_up = self.plan, self.follow_up
-        out = self._folder.state(self.name, tuple(self._steps(plan, follow_up)), plan, follow_up)
+        plan = self.plan
+        out = self._folder.state(self.name, tuple(self._steps(plan)), plan)
         return replace(out, left_out=tuple((self._folder.read(LEFT_OUT) or b"").decode().splitlines()))
 
-    def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
+    def _steps(self, plan: Plan | None) -> Iterator[Step]:
         yield Step(OFFER, DONE, "a key pair was made; its public half is for the server")
         if plan is None:
             yield Step(PLAN, WAITS, "waits for the plan, which the server makes of everybody's offers", SERVER)
@@ -288,12 +269,16 @@ class PartyRun:
                 yield Step(name, LATER, what)
             return
         yield Step(PLAN, DONE, f"the plan {plan.fingerprint} came")
-        if not self._is_accepted(PLAN, plan.digest()):
-            yield self._acceptance(
-                "the plan", "the server and all other parties", plan.fingerprint,
-                f"see with `vertimrf check {self.settings.table} --plan {self.folder / RECEIVED / PLAN} …` which records would "
-                "be left out, for nothing stops for them later; ",
-            )  # fmt: skip
+        if not self._is_accepted(plan):
+            yield Step(
+                "acceptance",
+                WAITS,
+                f"waits for you: see with `vertimrf check {self.settings.table} --plan {self.folder / RECEIVED / PLAN} …` which "
+                "records would be left out, for nothing stops for them later; compare the plan's fingerprint, "
+                f"{plan.fingerprint}, with the server and all other parties, by phone and in full, then "
+                f"`vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
+                "you",
+            )
             for name, what in ((SECRET, "the parties' secret"), (MESSAGE, "the message")):
                 yield Step(name, LATER, what)
             return
@@ -305,44 +290,16 @@ class PartyRun:
             yield Step(SECRET, READY, "to be drawn, and sealed for all other parties")
         else:
             yield Step(SECRET, WAITS, f"waits for the envelope of {first!r}", repr(first))
-        if self._made(plan, MESSAGE):
+        if self._made(plan):
             yield Step(MESSAGE, DONE, "made, on record, and given to the server whenever it asks")
         else:
             ready = self._secret(plan) is not None
             yield Step(MESSAGE, READY if ready else LATER, f"to be made from {self.settings.table}")
-        if plan.second_keys:
-            yield from self._second_steps(plan, follow_up)
-
-    def _second_steps(self, plan: Plan, follow_up: FollowUp | None) -> Iterator[Step]:
-        if follow_up is None:
-            ready = self._made(plan, MESSAGE)
-            what = "waits for the follow-up, which the server makes of all messages" if ready else "the follow-up"
-            yield Step(FOLLOW_UP, WAITS if ready else LATER, what, SERVER if ready else None)
-            yield Step(ANSWER, LATER, "the answer")
-            return
-        if not self._is_accepted(FOLLOW_UP, follow_up.digest()):
-            yield self._acceptance("the follow-up", "all other parties", follow_up.fingerprint)
-            yield Step(ANSWER, LATER, "the answer")
-            return
-        yield Step(FOLLOW_UP, DONE, f"the follow-up {follow_up.fingerprint} came, was compared and accepted")
-        if self._made(plan, ANSWER):
-            yield Step(ANSWER, DONE, "made, on record, and given to the server whenever it asks")
-        else:
-            yield Step(ANSWER, READY, f"to be made from {self.settings.table}")
-
-    def _acceptance(self, what: str, others: str, fingerprint: str, before: str = "") -> Step:
-        return Step(
-            "acceptance",
-            WAITS,
-            f"waits for you: {before}compare {what}'s fingerprint, {fingerprint}, with {others}, by phone and in full, then "
-            f"`vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
-            "you",
-        )
 
     def _offered(self, name: str, data: bytes) -> None:
         """Take a file, refuse it, or leave it aside until it can be judged."""
         plan = self._accepted_plan()
-        if name in (ENVELOPES, FOLLOW_UP) and plan is None:
+        if name == ENVELOPES and plan is None:
             return
         self._folder.attempt(lambda: self._take(name, data, plan), name if name in FROM_SERVER else OTHERS)
 
@@ -354,8 +311,6 @@ class PartyRun:
             if plan.party_names[0] == self.name:
                 raise MessageError(f"Envelopes came, and {self.name!r} itself seals them in this run.")
             check = partial(self._open, plan)
-        elif name == FOLLOW_UP and plan is not None:
-            check = partial(read_follow_up, plan)
         else:
             raise MessageError(f"A file {name[:50]!r} came, which no run has; a party takes {', '.join(FROM_SERVER)}.")
         self._folder.take(data, most_bytes(name), check, name)
@@ -376,25 +331,14 @@ class PartyRun:
         if plan.party_names[0] == self.name:
             self._draw(plan)
         secret = self._secret(plan)
-        if secret is None:
+        if secret is None or self._made(plan):
             return
-        follow_up = self.follow_up
-        if follow_up is not None and not self._is_accepted(FOLLOW_UP, follow_up.digest()):
-            follow_up = None
-        message, answer = self._made(plan, MESSAGE), self._made(plan, ANSWER)
-        if message and (follow_up is None or answer):
-            return
-        # Records read once serve both, and the record of the message tells whether they are still the same.
         from ..party.party import Party
 
         who = Party(plan, self.name, secret, options=self._options, key=self._folder.key)
         records = self._records(who)
-        if not message:
-            self._check_space(plan.message_size(self._index(plan)))
+        self._check_space(plan.message_size(self._index(plan)))
         who.release(records)
-        if follow_up is not None:
-            self._check_space(follow_up.message_size(self._index(plan)))
-            who.release_answer(records, follow_up)
 
     def _draw(self, plan: Plan) -> None:
         """The secret, then its envelopes, each once: others may have them."""
@@ -439,27 +383,21 @@ class PartyRun:
 
         return Releases.of(self._folder.key)
 
-    def _made(self, plan: Plan, kind: str) -> bool:
-        return self._releases.made(plan.digest(), self._index(plan), kind)
+    def _made(self, plan: Plan) -> bool:
+        """Whether the message is on record."""
+        return self._releases.made(plan.digest(), self._index(plan))
 
-    def _price(self, plan: Plan, kind: str) -> Callable[[bool], str]:
+    def _price(self, plan: Plan) -> str:
         from ..plan.price import price_in_words
 
-        return lambda shared: price_in_words(plan, self._index(plan), kind, shared)
+        return price_in_words(plan, self._index(plan))
 
     def _index(self, plan: Plan) -> int:
         return plan.party_names.index(self.name)
 
     def _accepted_plan(self) -> Plan | None:
         plan = self.plan
-        return plan if plan is not None and self._is_accepted(PLAN, plan.digest()) else None
+        return plan if plan is not None and self._is_accepted(plan) else None
 
-    def _accept(self, name: str, digest: bytes) -> None:
-        """Put down what was accepted; a run has one plan and one follow-up."""
-        if self._folder.has(ACCEPTED, name) and not self._is_accepted(name, digest):
-            raise RunError(f"Another {name} was accepted in {self.folder} before: make a new folder for another run.")
-        self._folder.drop_drafts(ACCEPTED)
-        self._folder.write(digest.hex().encode(), ACCEPTED, name)
-
-    def _is_accepted(self, name: str, digest: bytes) -> bool:
-        return self._folder.read(ACCEPTED, name) == digest.hex().encode()
+    def _is_accepted(self, plan: Plan) -> bool:
+        return self._folder.read(ACCEPTED, PLAN) == plan.digest().hex().encode()

@@ -1,7 +1,7 @@
 """The server's run: from everybody's offers to the synthetic table, from a folder, at whatever pace files come.
 
-The server makes the plan once all offers are there, passes plan and envelopes on, and once all messages are there, asks back
-where the plan has two rounds; then it writes the table. Nobody trusts it with data, and nothing here reads any.
+The server makes the plan once all offers are there, passes plan and envelopes on, and writes the table once all messages are
+there. Nobody trusts it with data, and nothing here reads any.
 """
 
 from __future__ import annotations
@@ -20,32 +20,18 @@ from typing import TYPE_CHECKING, Any
 from ..errors import MessageError, PlanError, RunError
 from ..files.atomic import sync, write_text
 from ..keys import Offer, PublicKeys
-from ..message import Answer, Message
+from ..message import Message
 from ..options import RunOptions
 from ..plan.defaults import INNER, TAU
-from ..plan.follow_up import FollowUp
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
 from .exchange import check_apart
-from .files import (
-    ANSWER,
-    ENVELOPES,
-    FOLLOW_UP,
-    FROM_PARTY,
-    MESSAGE,
-    OFFER,
-    PLAN,
-    check_envelopes,
-    file_name,
-    most_bytes,
-    read_follow_up,
-    read_offer,
-)
+from .files import ENVELOPES, FROM_PARTY, MESSAGE, OFFER, PLAN, check_envelopes, file_name, most_bytes, read_offer
 from .folder import OTHERS, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
-    from ..server.server import FirstRound, Result, Server
+    from ..server.server import Result
 
 __all__ = ["ServerRun", "ServerSettings"]
 
@@ -60,7 +46,7 @@ class ServerSettings:
     """What a plan is made with, beside the schema and everybody's keys; and what is drawn from the model.
 
     Attributes:
-        epsilon, delta, expected_records, tau, rounds, message_bytes, encoder, workload, records_per_person, population,
+        epsilon, delta, expected_records, tau, message_bytes, encoder, workload, records_per_person, population,
             collusion_epsilon: as in :func:`vertimrf.plan.planner.make_plan`.
         rows: synthetic rows; default the noisy record count.
         seed: of the sampling of synthetic rows only.
@@ -72,7 +58,6 @@ class ServerSettings:
     expected_records: int
     delta: float | None = None
     tau: int = TAU
-    rounds: int = 1
     message_bytes: int | None = None
     encoder: str | None = None
     workload: tuple[tuple[str, ...], ...] = ()
@@ -104,8 +89,6 @@ class ServerRun:
         options = options if options is not None else RunOptions()
         self._options = replace(options, rows=self.settings.rows, seed=self.settings.seed)
         self._plan: tuple[bytes, Plan] | None = None
-        self._follow_up: tuple[bytes, FollowUp] | None = None
-        self._first: FirstRound | None = None
 
     @classmethod
     def create(
@@ -117,7 +100,6 @@ class ServerRun:
         expected_records: int,
         delta: float | None = None,
         tau: int = TAU,
-        rounds: int = 1,
         message_bytes: int | None = None,
         encoder: str | None = None,
         workload: Sequence[Sequence[str]] = (),
@@ -136,8 +118,8 @@ class ServerRun:
             folder: where to; for its owner alone.
             schema: public domains and who holds them, or the file; a copy goes into the folder.
             options: threads and progress of this process; no part of the folder.
-            epsilon, delta, expected_records, tau, rounds, message_bytes, encoder, workload, records_per_person, population,
-                rows, seed, out, exchange, collusion_epsilon: as in :class:`ServerSettings`.
+            epsilon, delta, expected_records, tau, message_bytes, encoder, workload, records_per_person, population, rows,
+                seed, out, exchange, collusion_epsilon: as in :class:`ServerSettings`.
 
         Raises:
             RunError: the folder is of another run, or has other files.
@@ -151,7 +133,7 @@ class ServerRun:
 
         loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
         settings = ServerSettings(
-            float(epsilon), expected_records, None if delta is None else float(delta), tau, rounds, message_bytes, encoder,
+            float(epsilon), expected_records, None if delta is None else float(delta), tau, message_bytes, encoder,
             tuple(tuple(marginal) for marginal in workload), records_per_person, population, rows, seed, out, exchange,
             None if collusion_epsilon is None else float(collusion_epsilon),
         )  # fmt: skip
@@ -196,16 +178,6 @@ class ServerRun:
         return self._plan[1]
 
     @property
-    def follow_up(self) -> FollowUp | None:
-        """The follow-up, once it is made."""
-        data, plan = self._folder.read(FOLLOW_UP), self.plan
-        if data is None or plan is None:
-            return None
-        if self._follow_up is None or self._follow_up[0] != data:
-            self._follow_up = data, read_follow_up(plan, data)
-        return self._follow_up[1]
-
-    @property
     def encoder(self) -> str | None:
         """The plan's encoder while messages are still to be read; what needs kernels may come with the next :meth:`advance`."""
         plan = self.plan
@@ -217,15 +189,14 @@ class ServerRun:
 
     def wants(self) -> dict[str, dict[str, int]]:
         """By party, names of files that would be taken now, each with the most bytes that it may have."""
-        plan, follow_up = self.plan, self.follow_up
+        plan = self.plan
         out: dict[str, dict[str, int]] = {}
         for party in self.parties:
             wanted = [OFFER]
             if plan is not None:
                 wanted = [MESSAGE] if party != plan.party_names[0] else [ENVELOPES, MESSAGE]
-                wanted += [ANSWER] if follow_up is not None else []
             missing = [name for name in wanted if not self._has(party, name)]
-            out[party] = {name: most_bytes(name, plan, follow_up) for name in missing}
+            out[party] = {name: most_bytes(name, plan) for name in missing}
         return out
 
     def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
@@ -234,10 +205,10 @@ class ServerRun:
         Files that cannot be taken do not stop the run: they are refused, logged, and named by :meth:`state`.
 
         Args:
-            received: by party, files by name: "offer", "envelopes", "message", "answer"; any of them, any number of times.
+            received: by party, files by name: "offer", "envelopes", "message"; any of them, any number of times.
 
         Returns:
-            For every party, files by name: once there are, "plan", "envelopes", "follow-up".
+            For every party, files by name: once there are, "plan", "envelopes".
 
         Raises:
             RunError: another process is at work in the folder.
@@ -259,13 +230,13 @@ class ServerRun:
 
     def outgoing(self) -> dict[str, dict[str, bytes]]:
         """What there is for every party, by name: the same bytes whenever it is asked for."""
-        plan, follow_up = self._folder.read(PLAN), self._folder.read(FOLLOW_UP)
+        plan = self._folder.read(PLAN)
         if plan is None:
             return {party: {} for party in self.parties}
         envelopes = self._received(self.parties[0], ENVELOPES)
         out = {}
         for party in self.parties:
-            files = {PLAN: plan, ENVELOPES: envelopes if party != self.parties[0] else None, FOLLOW_UP: follow_up}
+            files = {PLAN: plan, ENVELOPES: envelopes if party != self.parties[0] else None}
             out[party] = {name: data for name, data in files.items() if data is not None}
         return out
 
@@ -276,10 +247,10 @@ class ServerRun:
 
     def state(self) -> RunState:
         """How far the run has come; can be asked at any time, also while another process is at work."""
-        plan, follow_up = self.plan, self.follow_up
-        return self._folder.state(SERVER, tuple(self._steps(plan, follow_up)), plan, follow_up)
+        plan = self.plan
+        return self._folder.state(SERVER, tuple(self._steps(plan)), plan)
 
-    def _steps(self, plan: Plan | None, follow_up: FollowUp | None) -> Iterator[Step]:
+    def _steps(self, plan: Plan | None) -> Iterator[Step]:
         yield from self._of_all(OFFER, plan is not None)
         offers = all(self._has(party, OFFER) for party in self.parties)
         if plan is None:
@@ -292,18 +263,10 @@ class ServerRun:
             else:
                 yield Step(ENVELOPES, DONE if plan is not None else LATER, f"of the secret that {self.parties[0]!r} draws")
         yield from self._of_all(MESSAGE, plan is not None)
-        messages = all(self._has(party, MESSAGE) for party in self.parties)
-        ready = messages
-        if self.settings.rounds > 1:
-            if follow_up is None:
-                yield Step(FOLLOW_UP, READY if messages else LATER, "to be made of all messages")
-            else:
-                yield Step(FOLLOW_UP, DONE, f"{follow_up.fingerprint}; all parties compare it by phone, in full")
-            yield from self._of_all(ANSWER, follow_up is not None)
-            ready = follow_up is not None and all(self._has(party, ANSWER) for party in self.parties)
         if self.result is not None:
             yield Step(RESULT, DONE, f"{self.result / self.settings.out}, with its model and report")
         else:
+            ready = all(self._has(party, MESSAGE) for party in self.parties)
             yield Step(RESULT, READY if ready else LATER, "the synthetic table, its model and report")
 
     def _of_all(self, name: str, asked: bool) -> Iterator[Step]:
@@ -324,7 +287,7 @@ class ServerRun:
         self._folder.attempt(lambda: self._take(party, name, data), *place)
 
     def _take(self, party: str, name: str, data: bytes) -> None:
-        plan, follow_up = self.plan, self.follow_up
+        plan = self.plan
         check: Callable[[bytes], object]
         if name == OFFER:
             check = partial(self._check_offer, party)
@@ -335,20 +298,15 @@ class ServerRun:
             raise MessageError(f"The {name} of {party!r} came before there was a plan: it is of another run.")
         elif name == ENVELOPES:
             check = partial(check_envelopes, plan, party)
-        elif name == MESSAGE:
-            check = partial(self._check_message, plan, party)
-        elif follow_up is None:
-            raise MessageError(f"An answer of {party!r} came, and nothing was asked: it is of another run.")
         else:
-            check = partial(self._check_answer, follow_up, party)
-        self._folder.take(data, most_bytes(name, plan, follow_up), check, file_name(party), name)
+            check = partial(self._check_message, plan, party)
+        self._folder.take(data, most_bytes(name, plan), check, file_name(party), name)
 
     def _check_message(self, plan: Plan, party: str, data: bytes) -> None:
-        _check_sender(plan, party, Message.unseal(data, plan, self._folder.key, f"The message of {party!r}").party)
-
-    def _check_answer(self, follow_up: FollowUp, party: str, data: bytes) -> None:
-        answer = Answer.unseal(data, follow_up, self._folder.key, f"The answer of {party!r}")
-        _check_sender(follow_up.plan, party, answer.party)
+        """What another party sealed is not this one's, whoever delivered it."""
+        message = Message.unseal(data, plan, self._folder.key, f"The message of {party!r}")
+        if (sender := plan.party_names[message.party]) != party:
+            raise MessageError(f"What came as of {party!r} is that of {sender!r}; each gives its own.")
 
     def _check_offer(self, party: str, data: bytes) -> None:
         offer = read_offer(party, data)
@@ -374,25 +332,9 @@ class ServerRun:
             return
         from ..server.server import Server
 
-        role = Server(plan, self._options)
-        if plan.second_keys and self.follow_up is None:
-            role.follow_up(self._read(role, plan)).save(self.folder / FOLLOW_UP)
-            return
-        follow_up = self.follow_up
-        answers = []
-        if follow_up is not None:
-            if not all(self._has(party, ANSWER) for party in self.parties):
-                return
-            key = self._folder.key
-            answers = [Answer.unseal(data, follow_up, key, name) for name, data in self._all(ANSWER)]
-        self._write(role.run(self._read(role, plan), follow_up, answers))
-
-    def _read(self, role: Server, plan: Plan) -> FirstRound:
-        """The first round; in a process that makes the follow-up and the result, read once."""
-        if self._first is None:
-            key = self._folder.key
-            self._first = role.read([Message.unseal(data, plan, key, name) for name, data in self._all(MESSAGE)])
-        return self._first
+        key, role = self._folder.key, Server(plan, self._options)
+        messages = [Message.unseal(data, plan, key, name) for name, data in self._all(MESSAGE)]
+        self._write(role.run(role.read(messages)))
 
     def _write(self, result: Result) -> None:
         """Table, model and report, all of them or none."""
@@ -436,7 +378,6 @@ def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> P
         delta=settings.delta,
         expected_records=settings.expected_records,
         tau=settings.tau,
-        rounds=settings.rounds,
         message_bytes=settings.message_bytes,
         encoder=settings.encoder,
         public_keys=keys,
@@ -445,9 +386,3 @@ def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> P
         population=settings.population,
         collusion_epsilon=settings.collusion_epsilon,
     )
-
-
-def _check_sender(plan: Plan, party: str, index: int) -> None:
-    """What another party sealed is not this one's, whoever delivered it."""
-    if plan.party_names[index] != party:
-        raise MessageError(f"What came as of {party!r} is that of {plan.party_names[index]!r}; each gives its own.")

@@ -40,7 +40,6 @@ class RunState:
         stopped: why this role's own last attempt failed; None if it did not.
         left_out: a party's records that no release of its has, in sentences: exact, so for its operator alone.
         plan: the plan's fingerprint, once there is one.
-        follow_up: the follow-up's.
     """
 
     role: str
@@ -49,7 +48,6 @@ class RunState:
     refused: tuple[str, ...] = ()
     stopped: str | None = None
     plan: str | None = None
-    follow_up: str | None = None
     left_out: tuple[str, ...] = ()
 
     @property
@@ -69,7 +67,6 @@ class RunState:
             "folder": self.folder,
             "done": self.done,
             "plan": self.plan,
-            "follow_up": self.follow_up,
             "steps": [{"name": s.name, "status": s.status, "on": s.on, "what": s.what} for s in self.steps],
             "refused": list(self.refused),
             "stopped": self.stopped,

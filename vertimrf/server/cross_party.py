@@ -17,7 +17,7 @@ from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement, bin_table
 from ..options import RunOptions
 from ..plan.plan import Plan
-from ..plan.schedule import Group, Schedule, crossing_pairs, released_sizes
+from ..plan.schedule import Group, crossing_pairs, released_sizes
 from ..plan.schema import Schema
 from ..published.consistency import enforce
 from ..published.randomised_response import count_marginal
@@ -43,7 +43,6 @@ __all__ = [
     "one_axis",
     "predicted_marginals",
     "reduced_marginals",
-    "scheduled_marginals",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -130,10 +129,7 @@ def cross_party_marginals(
         case None:
             return CrossParty(())
         case SketchPlan():
-            tables = [message.sketches for message in messages]
-            found = scheduled_marginals(
-                plan.schema, plan.schedule, bins, plan.sketch, tables, messages, initial, total, options, held
-            )
+            found = _scheduled_marginals(plan, plan.sketch, bins, messages, initial, total, options, held)
             return CrossParty(tuple(found), scheduled_matches(plan.schema, found))
         case CountSketchPlan():
             return _counted_marginals(plan, plan.sketch, bins, messages, initial, total, options, held)
@@ -152,29 +148,21 @@ def cross_party_marginals(
     raise PlanError(f"This version cannot estimate from {plan.sketch.encoder!r}; use the one that made the plan.")
 
 
-def scheduled_marginals(
-    schema: Schema,
-    schedule: Schedule,
-    bins: Sequence[BinMaps],
+def _scheduled_marginals(
+    plan: Plan,
     sketch: SketchPlan,
-    sketches: Sequence[Sequence[npt.NDArray[np.uint8]]],
+    bins: Sequence[BinMaps],
     messages: Sequence[Message],
     initial: MarkovRandomField,
     total: float,
-    options: RunOptions | None = None,
-    held: Sequence[Holding] | None = None,
+    options: RunOptions | None,
+    held: Sequence[Holding] | None,
 ) -> list[Measurement]:
-    """Likelihood CarEst of scheduled pairs of groups.
+    """Likelihood CarEst of scheduled pairs of groups; see :func:`cross_party_marginals`.
 
-    Args:
-        schema: attributes and parties.
-        schedule: what was published; ``bins``: per group and attribute, the map code -> bin.
-        sketch: phantoms and levels.
-        sketches: per party, its tables in schedule order [each shape=(values, keys), uint8].
-        messages: the parties' local marginals, for the standard errors of set sizes.
-        initial, total, options, held: as in :func:`cross_party_marginals`.
+    ``bins`` has per group and attribute the map code -> bin.
     """
-    groups = schedule.groups
+    schema, schedule, groups = plan.schema, plan.schedule, plan.groups
     sizes, errors = [], []
     for group, maps, party in zip(groups, bins, schedule.parties, strict=True):
         known, error = _set_sizes(schema, messages, initial, group, maps, total if held is None else held[party].records)
@@ -182,7 +170,7 @@ def scheduled_marginals(
         errors.append(error)
     # Of parties with different people, independence is looked for around the larger one.
     total = total if held is None else max(own.records for own in held)
-    waiting = [iter(tables) for tables in sketches]
+    waiting = [iter(message.sketches) for message in messages]
     out = []
     progress = (RunOptions() if options is None else options).progress
     for done, pair in enumerate(schedule.pairs):

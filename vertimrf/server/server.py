@@ -14,7 +14,7 @@ from .. import __version__
 from ..clock import Clock
 from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
-from ..message import RECORDS_OVER_EXPECTED, Answer, LocalMarginal, Message
+from ..message import RECORDS_OVER_EXPECTED, LocalMarginal, Message
 from ..model.beyond import fit_beyond
 from ..model.fit import fit
 from ..model.markov_random_field import MarkovRandomField
@@ -24,7 +24,6 @@ from ..model.structural_zeros import ruling_out
 from ..model.value_classes import told_apart
 from ..options import RunOptions
 from ..plan.defaults import OUTER
-from ..plan.follow_up import FollowUp
 from ..plan.impossible import Combination
 from ..plan.merging import kept_apart
 from ..plan.plan import Plan
@@ -32,18 +31,17 @@ from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from ..sketches.parameters import CountSketchPlan, SketchPlan
-from .cross_party import Holding, cross_party_marginals, reduced_marginals, scheduled_marginals
+from .cross_party import Holding, cross_party_marginals, reduced_marginals
 from .found import Found, released_by
 from .global_graph import combine_graphs
 from .parts import PartModel, Parts, of_common_people, sample_parts
 from .population import Overlap, estimate_total, find_overlap, holdings, same_people, same_sizes
-from .second_round import plan_second_round
 from .shared_columns import Disagreement, disagreements, local_tree
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FirstRound", "Result", "Server"]
+__all__ = ["Estimates", "Result", "Server"]
 
 # An impossible combination that so many of the records seem to have, and by so many standard errors, is told.
 DOUBTFUL = 0.01
@@ -60,7 +58,7 @@ class Result:
         plan: the plan it followed.
         codes: synthetic rows [shape=(attributes, rows), uint16].
         model: the global Markov random field; of the people that all parties hold.
-        initial: what the parties' own marginals tell without any sketches, as :class:`FirstRound` has it.
+        initial: what the parties' own marginals tell without any sketches, as :class:`Estimates` has it.
         ledger: every event and the composed (epsilon, delta).
         crossing: attributes of the cross-party marginals that the model was fitted to, within its cliques or beyond them.
         found: what the messages told, for a report.
@@ -136,8 +134,8 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False)
-class FirstRound:
-    """What one round of messages tells the server; made by :meth:`Server.read`.
+class Estimates:
+    """What the parties' messages tell the server; made by :meth:`Server.read`.
 
     Attributes:
         plan_digest: the plan that the messages follow [32 bytes].
@@ -177,8 +175,8 @@ class Server:
         self._plan = plan
         self._options = options if options is not None else RunOptions()
 
-    def read(self, messages: Sequence[Message]) -> FirstRound:
-        """InitMRF and CarEst: what the first round, or the only one, tells.
+    def read(self, messages: Sequence[Message]) -> Estimates:
+        """InitMRF and CarEst: what the messages tell.
 
         Args:
             messages: one per party, in any order, validated on loading.
@@ -204,7 +202,7 @@ class Server:
                 if same_people(held, crossing.matches):
                     found = disagreements(plan, ordered, total)
                     warnings = tuple(each.sentence(plan) for each in found if each.significant)
-                    return FirstRound(
+                    return Estimates(
                         plan.digest(), tuple(ordered), local, crossing.measurements, initial, total, found, warnings,
                         clock.seconds,
                     )  # fmt: skip
@@ -223,7 +221,7 @@ class Server:
 
     def _of_different_people(
         self, messages: Sequence[Message], local: tuple[Measurement, ...], held: tuple[Holding, ...], clock: Clock
-    ) -> FirstRound:
+    ) -> Estimates:
         """What messages tell of parties that hold different people."""
         plan, options = self._plan, self._options
         if plan.sketch is None or not plan.sketch.tells_matches:
@@ -251,65 +249,34 @@ class Server:
             common, across = (tuple(parts.measurements(own, parts.all)) for own in (local, spanning))
         initial = self._initial(common, overlap.inner, clock)
         warnings = (overlap.sentence(plan.population),)
-        return FirstRound(
+        return Estimates(
             plan.digest(), tuple(messages), common, across, initial, overlap.inner, (), warnings, clock.seconds, parts
         )
 
-    def follow_up(self, first: FirstRound) -> FollowUp:
-        """The second round's schedule: see :func:`vertimrf.server.second_round.plan_second_round`.
-
-        Args:
-            first: what :meth:`read` made of the first round's messages.
-
-        Raises:
-            MessageError: it follows another plan.
-            PlanError: the plan has one round.
-        """
-        self._check(first)
-        with threads(self._options.num_threads):
-            return plan_second_round(self._plan, first.local, first.crossing, first.initial, first.total)
-
-    def run(self, first: FirstRound, follow_up: FollowUp | None = None, answers: Sequence[Answer] = ()) -> Result:
+    def run(self, estimates: Estimates) -> Result:
         """GraphCom, OptMRF and sampling.
 
         Args:
-            first: what :meth:`read` made of the first round's messages.
-            follow_up: the second round's schedule, and ``answers`` to it, one per party; if the plan has two rounds.
+            estimates: what :meth:`read` made of the messages.
 
         Raises:
-            MessageError: an answer is missing, doubled, or to another follow-up; or one of these follows another plan.
+            MessageError: the messages follow another plan.
             ModelError: many records have what the schema calls impossible, so that no model fits both.
         """
-        plan = self._plan
-        self._check(first)
-        if bool(plan.second_keys) != (follow_up is not None):
-            raise MessageError(
-                "The plan has two rounds: give the follow-up and the parties' answers to it."
-                if plan.second_keys
-                else "The plan has one round: it takes no follow-up."
-            )
-        replies = [] if follow_up is None else self._answers_in_order(follow_up, answers)
+        if estimates.plan_digest != self._plan.digest():
+            raise MessageError("The messages were made for another plan.")
         with threads(self._options.num_threads):
-            return self._run(first, follow_up, replies)
+            return self._run(estimates)
 
-    def _run(self, first: FirstRound, follow_up: FollowUp | None, replies: Sequence[Answer]) -> Result:
-        plan, options, parts = self._plan, self._options, first.parts
-        clock = Clock(first.seconds)
-        crossing = list(first.crossing)
-        if follow_up is not None:
-            options.progress.step("second round")
-            with clock("CarEst"):
-                tables = [reply.sketches for reply in replies]
-                initial, held = (first.initial, None) if parts is None else (parts.initial, parts.overlap.held)
-                found = scheduled_marginals(
-                    plan.schema, follow_up.schedule, follow_up.bins, follow_up.sketch, tables, first.messages, initial,
-                    first.total, options, held,
-                )  # fmt: skip
-                crossing += found if parts is None else parts.measurements(of_common_people(plan.schema, found), parts.all)
-        doubts = contradicted(plan.schema, crossing, first.total)
+    def _run(self, estimates: Estimates) -> Result:
+        plan, options, parts = self._plan, self._options, estimates.parts
+        clock = Clock(estimates.seconds)
+        doubts = contradicted(plan.schema, estimates.crossing, estimates.total)
         others: tuple[PartModel, ...] = ()
         try:
-            fitted, spanning, unheld = self._fitted(first.local, crossing, first.initial, first.total, clock)
+            fitted, spanning, unheld = self._fitted(
+                estimates.local, estimates.crossing, estimates.initial, estimates.total, clock
+            )
             if parts is not None and plan.population == OUTER:
                 others = tuple(self._other_part(parts, part, clock) for part in range(parts.all))
         except ModelError as error:
@@ -325,16 +292,16 @@ class Server:
                 every = [*others, PartModel(plan.party_names, fitted)]
                 codes, held_by = sample_parts(plan.schema, every, options.rows, rng, progress=options.progress.advance)
             else:
-                rows = max(round(first.total), 1) if options.rows is None else options.rows
+                rows = max(round(estimates.total), 1) if options.rows is None else options.rows
                 codes = sample(fitted, rows, rng, progress=options.progress.advance)
 
         ledger = plan.ledger()
-        if not (all(m.private for m in first.messages) and all(reply.private for reply in replies)):
+        if not all(message.private for message in estimates.messages):
             ledger = ledger.not_private("a party fixed its noise, or does not claim what the plan does")
-        warnings = (*first.warnings, *unheld, *doubts)
-        told = Found(released_by(first.messages), (*first.local, *crossing))
+        warnings = (*estimates.warnings, *unheld, *doubts)
+        told = Found(released_by(estimates.messages), (*estimates.local, *estimates.crossing))
         return Result(
-            plan, codes, fitted, first.initial, ledger, spanning, told, first.disagreements, clock.seconds, warnings,
+            plan, codes, fitted, estimates.initial, ledger, spanning, told, estimates.disagreements, clock.seconds, warnings,
             options.seed, None if parts is None else parts.overlap, others, held_by,
         )  # fmt: skip
 
@@ -384,25 +351,6 @@ class Server:
         initial = self._initial(local, total, clock)
         fitted, _, _ = self._fitted(local, crossing, initial, total, clock)
         return PartModel(tuple(self._plan.party_names[p] for p in parts.overlap.patterns[part]), fitted)
-
-    def _check(self, first: FirstRound) -> None:
-        if first.plan_digest != self._plan.digest():
-            raise MessageError("The first round's messages were made for another plan.")
-
-    def _answers_in_order(self, follow_up: FollowUp, answers: Sequence[Answer]) -> list[Answer]:
-        names = self._plan.party_names
-        if follow_up.plan.digest() != self._plan.digest():
-            raise MessageError("The follow-up was made for another plan.")
-        by_party = {answer.party: answer for answer in answers}
-        if len(by_party) < len(answers):
-            raise MessageError("There are two answers of one party; give one per party.")
-        for answer in answers:
-            if answer.follow_up_digest != follow_up.digest():
-                raise MessageError(f"The answer of party {names[answer.party]!r} is to another follow-up.")
-        missing = [name for i, name in enumerate(names) if i not in by_party]
-        if missing:
-            raise MessageError(f"The answer of party {', '.join(missing)} is missing; the follow-up needs one per party.")
-        return [by_party[i] for i in range(len(names))]
 
     def _in_order(self, messages: Sequence[Message]) -> list[Message]:
         names = self._plan.party_names

@@ -68,7 +68,6 @@ class CrossPartyRelease(ABC):
     reasons: ClassVar[tuple[str, ...]] = ()
     floor: int
     bits: int
-    second_keys: int = 0
 
     @abstractmethod
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
@@ -139,8 +138,6 @@ class SketchPlan(CrossPartyRelease):
         phantoms: phantom draws joined into each sketch (k_p).
         floor, ceiling: published levels lie within; level 1 is the lowest a draw can have.
         pairs: the key schedule, in publishing order.
-        second_keys: keys of a second round, whose schedule follows from the first round's messages; their phantoms, floor and
-            ceiling are the same. 0 = one round.
 
     Raises:
         PlanError: parameters that no sketch can have.
@@ -150,15 +147,12 @@ class SketchPlan(CrossPartyRelease):
     floor: int
     ceiling: int
     pairs: tuple[ScheduledPair, ...]
-    second_keys: int = 0
     encoder = "scheduled-pairs"
     tells_matches = True
     bits = 4
 
     def __post_init__(self) -> None:
         _check_levels(self.phantoms, self.floor, self.ceiling)
-        if type(self.second_keys) is not int or not 0 <= self.second_keys <= MOST_KEYS:
-            raise PlanError(f"A second round has 0 keys or more, not {self.second_keys}.")
         sizes: dict[int, int] = {}
         for number, pair in enumerate(self.pairs):
             if pair.left == pair.right:
@@ -178,21 +172,15 @@ class SketchPlan(CrossPartyRelease):
 
     @property
     def event(self) -> SketchEvent:
-        """The privacy event of the first round's sketches: keys independent, two sketches to a key."""
+        """The privacy event of the sketches: keys independent, two sketches to a key."""
         keys = sum(pair.keys for pair in self.pairs)
         return SketchEvent(self.phantoms, self.floor, self.ceiling, keys, attributes_per_key=2)
 
     def entries(self, epsilon: float, delta: float, person: int = 1) -> list[LedgerEntry]:
-        """See :class:`CrossPartyRelease`. Which groups a second round's key serves may depend on the first round; what it
-        costs does not.
-        """
+        """See :class:`CrossPartyRelease`."""
         noise = f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
         released = f"sketches of {len(self.pairs)} pairs of attribute groups under {self.event.keys} keys"
-        out = [LedgerEntry(self.event, "all parties", released, noise)]
-        if self.second_keys:
-            released = f"second round: sketches of pairs of attribute groups under up to {self.second_keys} keys"
-            out.append(LedgerEntry(replace(self.event, keys=self.second_keys), "all parties", released, noise))
-        return out
+        return [LedgerEntry(self.event, "all parties", released, noise)]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per scheduled pair that one of the groups takes part in."""
@@ -219,13 +207,10 @@ class SketchPlan(CrossPartyRelease):
     def summary(self) -> str:
         """See :class:`CrossPartyRelease`."""
         keys = [pair.keys for pair in self.pairs]
-        text = (
+        return (
             f"sketches: {len(keys)} cross-party marginals, {sum(keys):,} keys ({min(keys):,} to {max(keys):,} each), "
             f"{self.phantoms:,} phantoms, levels {self.floor} to {self.ceiling}."
         )
-        if self.second_keys:
-            text += f" Second round: up to {self.second_keys:,} keys more, where the first round finds them worth most."
-        return text
 
 
 @dataclass(frozen=True)

@@ -81,21 +81,19 @@ class Outcome:
     Attributes:
         victim: whose steps were counted, one of :data:`VICTIMS`.
         fault: "kill" or "full disk".
-        rounds: of the run.
         point, of: before which step the fault came, and how many there are without one.
         step: what that step was.
         struck: whether the fault came: the last steps of a life may not be reached again.
         ended: whether the run came to its end.
         twice: names that ever had two contents.
         half: what was left half-written.
-        unlike: messages and answers that were out and are not those on record.
+        unlike: messages that were out and are not those on record.
         untyped: ends of processes by anything but a typed error or what a disk says.
         seconds: wall time.
     """
 
     victim: str
     fault: str
-    rounds: int
     point: int
     of: int
     step: str = ""
@@ -113,16 +111,13 @@ class Outcome:
         return self.ended and not (self.twice or self.half or self.unlike or self.untyped)
 
 
-def kill_matrix(
-    kills: int, *, full: int = 0, seed: int | None = None, rounds: Sequence[int] = (1, 2), timeout: float | None = None
-) -> list[Outcome]:
+def kill_matrix(kills: int, *, full: int = 0, seed: int | None = None, timeout: float | None = None) -> list[Outcome]:
     """Play runs with a fault each, in a process of its own, which has no threads and so can fork.
 
     Args:
-        kills: how many SIGKILLs, shared out evenly among victims and numbers of rounds, at random points of each.
+        kills: how many SIGKILLs, shared out evenly among victims, at random points of each.
         full: how many full disks, likewise.
         seed: of the choice of points; default fresh.
-        rounds: of the runs.
         timeout: seconds.
 
     Returns:
@@ -131,7 +126,7 @@ def kill_matrix(
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "outcomes.json"
         command = [sys.executable, __file__, "--kills", str(kills), "--full", str(full), "--outcomes", str(out)]
-        command += ["--rounds", *map(str, rounds), *([] if seed is None else ["--seed", str(seed)])]
+        command += [] if seed is None else ["--seed", str(seed)]
         subprocess.run(command, env=os.environ | FORKING, timeout=timeout, stdout=subprocess.PIPE, check=False)
         if not out.exists():
             raise RuntimeError("The kill matrix did not come to its end.")
@@ -139,9 +134,7 @@ def kill_matrix(
         return [Outcome(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in rows]
 
 
-def play_all(
-    kills: int, full: int, seed: int | None, rounds: Sequence[int], say: Callable[[str], None] = print
-) -> list[Outcome]:
+def play_all(kills: int, full: int, seed: int | None, say: Callable[[str], None] = print) -> list[Outcome]:
     """What :func:`kill_matrix` has its process do; ``say`` is told one line for each kind of run."""
     rng = random.Random(seed)
     out = []
@@ -149,21 +142,19 @@ def play_all(
     with tempfile.TemporaryDirectory(prefix="vertimrf-kills-") as name:
         folder = Path(name)
         tables(folder)
-        kinds = [(number, victim) for number in rounds for victim in VICTIMS]
-        for number in rounds:
-            # Kernels are loaded once, before the forks.
-            rehearsal(folder, number)
+        # Kernels are loaded once, before the forks.
+        rehearsal(folder)
         for fault, wanted in ((KILL, kills), (FULL, full)):
-            for i, (number, victim) in enumerate(kinds):
-                share = wanted // len(kinds) + (i < wanted % len(kinds))
+            for i, victim in enumerate(VICTIMS):
+                share = wanted // len(VICTIMS) + (i < wanted % len(VICTIMS))
                 if not share:
                     continue
-                steps = len(Play(folder, number, victim, fault).steps())
+                steps = len(Play(folder, victim, fault).steps())
                 # At random within as many parts of the life as there are faults.
                 points = [int((k + rng.random()) * steps / share) for k in range(share)]
-                played = [Play(folder, number, victim, fault, point).play(steps) for point in points]
+                played = [Play(folder, victim, fault, point).play(steps) for point in points]
                 well = sum(outcome.survived for outcome in played)
-                say(f"{fault}, {number} round{'s' * (number > 1)}, {victim}: {well} of {share} survived, over {steps} steps")
+                say(f"{fault}, {victim}: {well} of {share} survived, over {steps} steps")
                 out += played
     return out
 
@@ -218,24 +209,24 @@ def price_once() -> None:
     accountant.epsilon = plans.composed_epsilon = looked_up(accountant.epsilon)
 
 
-def rehearsal(folder: Path, rounds: int) -> None:
+def rehearsal(folder: Path) -> None:
     """A whole run in this process."""
     run = folder / "rehearsal"
     run.mkdir()
     (run / "x").mkdir()
     for _ in range(MOST_TURNS):
-        if [turn(folder, run, role, rounds) for role in (*NAMES, SERVER)] == [True] * 3:
+        if [turn(folder, run, role) for role in (*NAMES, SERVER)] == [True] * 3:
             break
     shutil.rmtree(run)
 
 
-def turn(tables: Path, run: Path, role: str, rounds: int) -> bool:
+def turn(tables: Path, run: Path, role: str) -> bool:
     """What an operator's command does, and then the operator; tells whether nothing is left to do."""
     place = Exchange(run / "x")
     # Every role has a machine of its own.
     os.environ[STATE] = str(run / "state" / role)
     if role == SERVER:
-        plan = {"schema": SCHEMA, "epsilon": 1.0, "expected_records": RECORDS, "message_bytes": MESSAGE_BYTES, "rounds": rounds}
+        plan = {"schema": SCHEMA, "epsilon": 1.0, "expected_records": RECORDS, "message_bytes": MESSAGE_BYTES}
         there = (run / role / "run.toml").exists()
         server = ServerRun(run / role) if there else ServerRun.create(run / role, **plan, seed=0)
         with server.hold():
@@ -248,7 +239,7 @@ def turn(tables: Path, run: Path, role: str, rounds: int) -> bool:
     state = party.state()
     for step in state.waits_for:
         if step.on == "you":
-            party.accept(str(state.follow_up if "follow-up" in step.what else state.plan))
+            party.accept(str(state.plan))
     return state.done
 
 
@@ -257,7 +248,6 @@ class Play:
     """One run with one fault."""
 
     tables: Path
-    rounds: int
     victim: str
     fault: str
     point: int = -1
@@ -301,7 +291,6 @@ class Play:
         outcome = Outcome(
             self.victim,
             self.fault,
-            self.rounds,
             self.point,
             of,
             step=(run / "struck").read_text() if (run / "struck").exists() else "",
@@ -325,7 +314,7 @@ class Play:
         code = 1
         try:
             self.watch(run, role)
-            code = DONE if turn(self.tables, run, role, self.rounds) else GOES_ON
+            code = DONE if turn(self.tables, run, role) else GOES_ON
         except VertiMRFError:
             code = SAID
         except OSError as error:
@@ -442,20 +431,19 @@ def half_written(run: Path) -> Iterator[str]:
 
 
 def unlike_record(run: Path) -> Iterator[str]:
-    """Messages and answers in the place between roles that are not the ones on record."""
+    """Messages in the place between roles that are not the ones on record."""
     for index, name in enumerate(NAMES):
         party = PartyRun(run / name)
         assert party.plan is not None
         os.environ[STATE] = str(run / "state" / name)
         releases = Releases.of(PrivateKey.load(run / name / "key"))
-        for kind in ("message", "answer"):
-            out = run / "x" / "parties" / name / kind
-            if out.exists() != releases.made(party.plan.digest(), index, kind):
-                yield f"{name}/{kind}"
-            elif out.exists():
-                given = releases.given(party.plan.digest(), index, kind, lambda _: "Dear.")
-                if out.read_bytes()[:-DIGEST] != given:
-                    yield f"{name}/{kind}"
+        out = run / "x" / "parties" / name / "message"
+        if out.exists() != releases.made(party.plan.digest(), index):
+            yield f"{name}/message"
+        elif out.exists():
+            given = releases.given(party.plan.digest(), index, lambda: "Dear.")
+            if out.read_bytes()[:-DIGEST] != given:
+                yield f"{name}/message"
 
 
 def main() -> int:
@@ -463,14 +451,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, help="how many; default 200")
     parser.add_argument("--full", type=int, help="how many full disks; default 80")
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--rounds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--outcomes", type=Path, help="every single outcome, as JSON")
     options = parser.parse_args()
     if any(os.environ.get(name) != value for name, value in FORKING.items()):
         # Numba reads it when it is loaded.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | FORKING)
     kills, full = {verdict.FULL: (200, 80), verdict.QUICK: (24, 8), verdict.SMOKE: (4, 4)}[options.size]
-    outcomes = play_all(options.kills or kills, options.full or full, options.seed, options.rounds)
+    outcomes = play_all(options.kills or kills, options.full or full, options.seed)
     for outcome in outcomes:
         if not outcome.survived:
             print(outcome)

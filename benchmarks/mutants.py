@@ -59,21 +59,20 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "party/secret.py": ("party/test_secret.py",),
     "party/local_model.py": ("party/test_local_model.py", "test_leaks.py"),
-    "party/": ("test_leaks.py", "sketches/test_independence.py", "plan/test_follow_up.py", "test_trial.py"),
-    "plan/follow_up.py": ("plan/test_follow_up.py", "sketches/test_independence.py"),
+    "party/": ("test_leaks.py", "sketches/test_independence.py", "plan/test_schedule.py", "test_trial.py"),
     "plan/": ("plan/test_plan.py", "privacy/test_prices.py", "test_leaks.py"),
-    "message.py": ("test_leaks.py", "party/test_local_model.py", "plan/test_follow_up.py", "test_trial.py"),
+    "message.py": ("test_leaks.py", "party/test_local_model.py", "plan/test_schedule.py", "test_trial.py"),
 }
 # Long tests, of accuracy and of speed, that judge no mutant.
 LEFT_OUT = (
     "test_leaks.py::test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used",
-    "plan/test_follow_up.py::test_predicted_errors_are_those_achieved",
-    "plan/test_follow_up.py::test_three_way_dependence_across_parties_survives",
+    "plan/test_schedule.py::test_predicted_errors_are_those_achieved",
+    "plan/test_schedule.py::test_three_way_dependence_across_parties_survives",
     "sketches/test_encoder.py::test_bench_reports_every_figure",
     "sketches/test_encoder.py::test_eight_threads_give_the_same_levels_as_one",
 )
 # Files that systematic mutations go through, and what is left alone in them: words for people.
-SYSTEMATIC = ("privacy/", "plan/plan.py", "plan/follow_up.py", "party/party.py", "party/local_model.py", "sketches/encoder.py")
+SYSTEMATIC = ("privacy/", "plan/plan.py", "party/party.py", "party/local_model.py", "sketches/encoder.py")
 SYSTEMATIC += ("sketches/parameters.py",)
 WORDS = {"summary", "table", "_aligned", "__repr__", "__str__"}
 # Nor functions and constants that decide how fast, how fine or how far, but never what is claimed: few of their mutants change
@@ -149,23 +148,16 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a party releases before its operator has accepted the plan",
         "runs/party_run.py",
-        "return plan if plan is not None and self._is_accepted(PLAN, plan.digest()) else None",
+        "return plan if plan is not None and self._is_accepted(plan) else None",
         "return plan",
         ("runs/test_runs.py::test_nothing_but_the_offer_leaves_before_the_plan_is_accepted",),
     ),
     Mutation(
         "a party accepts a plan by any fingerprint",
         "runs/party_run.py",
-        "if same_fingerprint(given, plan.fingerprint):",
-        "if same_fingerprint(given, plan.fingerprint) or given:",
+        "if not same_fingerprint(given, plan.fingerprint):",
+        "if False:",
         ("runs/test_runs.py::test_nothing_but_the_offer_leaves_before_the_plan_is_accepted",),
-    ),
-    Mutation(
-        "a party answers a follow-up that nobody has accepted",
-        "runs/party_run.py",
-        "            follow_up = None\n        message, answer",
-        "            pass\n        message, answer",
-        ("runs/test_runs.py::test_a_follow_up_is_answered_once_it_is_accepted_and_no_other",),
     ),
     Mutation(
         "a party takes the secret of whoever sealed one",
@@ -191,8 +183,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the server takes a message in another party's name",
         "runs/server_run.py",
-        "if plan.party_names[index] != party:",
-        "if index < 0:",
+        "if (sender := plan.party_names[message.party]) != party:",
+        "if not (sender := plan.party_names[message.party]):",
         ("runs/test_runs.py::test_files_of_another_run_are_refused_and_do_not_stop_the_rest",),
     ),
     Mutation(
@@ -428,13 +420,6 @@ NAMED: tuple[Mutation, ...] = (
         ("privacy/test_person_sketch.py",),
     ),
     Mutation(
-        "the second round reuses the first round's hashes",
-        "party/party.py",
-        'derive(self._secret, follow_up.digest(), purpose="second sketches")',
-        'derive(self._secret, self._plan.digest(), purpose="sketches")',
-        ("sketches/test_independence.py",),
-    ),
-    Mutation(
         "hashes do not depend on the plan",
         "party/party.py",
         'derive(self._secret, plan.digest(), purpose="sketches")',
@@ -489,13 +474,6 @@ NAMED: tuple[Mutation, ...] = (
         "return cls(secrets.token_bytes(KEY_BYTES), secrets.token_bytes(KEY_BYTES))",
         "return cls(bytes(KEY_BYTES), bytes(KEY_BYTES))",
         ("tables/test_ids.py",),
-    ),
-    Mutation(
-        "all follow-ups of a plan share their hashes",
-        "party/party.py",
-        "derive(self._secret, follow_up.digest(), ",
-        "derive(self._secret, self._plan.digest(), ",
-        ("sketches/test_independence.py",),
     ),
     Mutation(
         "all pairs share hashes",
@@ -800,20 +778,6 @@ NAMED: tuple[Mutation, ...] = (
         ("party/test_records.py", "server/test_shared_columns.py"),
     ),
     Mutation(
-        "the ledger drops the second round",
-        "sketches/parameters.py",
-        'out.append(LedgerEntry(replace(self.event, keys=self.second_keys), "all parties", released, noise))',
-        "pass",
-        ("privacy/test_prices.py", "test_leaks.py"),
-    ),
-    Mutation(
-        "the second round is priced at the first round's keys",
-        "sketches/parameters.py",
-        "replace(self.event, keys=self.second_keys)",
-        "self.event",
-        ("privacy/test_prices.py", "test_leaks.py"),
-    ),
-    Mutation(
         "the ledger drops what was spent before",
         "plan/plan.py",
         "out = list(self._before)",
@@ -840,20 +804,6 @@ NAMED: tuple[Mutation, ...] = (
         "        plan._check_target()\n",
         "",
         ("plan/test_plan.py",),
-    ),
-    Mutation(
-        "a follow-up may ask for 1,000 keys too many",
-        "plan/follow_up.py",
-        "keys > self.plan.second_keys:",
-        "keys > self.plan.second_keys + 1000:",
-        ("plan/test_follow_up.py",),
-    ),
-    Mutation(
-        "a follow-up may ask for one key too many",
-        "plan/follow_up.py",
-        "keys > self.plan.second_keys:",
-        "keys > self.plan.second_keys + 1:",
-        ("plan/test_follow_up.py",),
     ),
     Mutation(
         "the record count goes out exact",
@@ -956,22 +906,15 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "whoever knows the parties' secret can compute a party's noise",
         "party/party.py",
-        "return KeyedNoise(self._key.derive(self._plan.digest(), purpose))",
-        "return KeyedNoise(derive(self._secret, self._plan.digest(), purpose=purpose))",
+        'return KeyedNoise(self._key.derive(self._plan.digest(), f"noise of the message, {table.hex()}"))',
+        'return KeyedNoise(derive(self._secret, self._plan.digest(), purpose=f"noise of the message, {table.hex()}"))',
         ("party/test_keyed_noise.py",),
     ),
     Mutation(
         "another table has the same noise where its counts are the same",
         "party/party.py",
-        'purpose = f"noise of the {kind}, {table.hex()}, {follow_up.hex()}"',
-        'purpose = f"noise of the {kind}, {follow_up.hex()}"',
-        ("party/test_keyed_noise.py",),
-    ),
-    Mutation(
-        "answers to two follow-ups have the same noise",
-        "party/party.py",
-        'purpose = f"noise of the {kind}, {table.hex()}, {follow_up.hex()}"',
-        'purpose = f"noise of the {kind}, {table.hex()}"',
+        'f"noise of the message, {table.hex()}"',
+        '"noise of the message"',
         ("party/test_keyed_noise.py",),
     ),
     Mutation(

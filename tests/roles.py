@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vertimrf.message import Answer, Message
+from vertimrf.message import Message
 from vertimrf.options import RunOptions
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.server.server import Result, Server
 
 
-def run_server(
-    plan: Plan, messages: Sequence[Message], follow_up: FollowUp | None = None, answers: Sequence[Answer] = (), **options: Any
-) -> Result:
+def run_server(plan: Plan, messages: Sequence[Message], **options: Any) -> Result:
     """Read the messages and run, with :class:`RunOptions` by name."""
     server = Server(plan, RunOptions(**options))
-    return server.run(server.read(messages), follow_up, answers)
+    return server.run(server.read(messages))

@@ -334,47 +334,6 @@ def test_a_plan_without_keys_can_be_priced_and_no_more(folder):
                     "--out", folder / "p"), said)  # fmt: skip
 
 
-def test_a_deployment_of_two_rounds(folder):
-    from vertimrf.party.secret import Secret
-
-    planned(folder, "--rounds", 2, "--message-mb", 3)
-    drawn = Secret.new()
-    for name in ("left", "right"):
-        drawn.save(folder / f"{name}.secret")
-    plan = ("--plan", folder / "plan.json", "--key", folder / "server.key")
-    follow_up = ("--follow-up", folder / "follow-up.json")
-    tables = {"left": folder / "left.csv", "right": folder / "right.parquet"}
-    steps = [
-        *(("party", table, *own(folder, name), "--out", folder / f"{name}.message") for name, table in tables.items()),
-        ("follow-up", folder / "left.message", folder / "right.message", *plan, "--out", folder / "follow-up.json"),
-        *(("answer", table, *own(folder, name), *follow_up, "--out", folder / f"{name}.answer")
-          for name, table in tables.items()),
-        ("inspect", folder / "follow-up.json"),
-        ("inspect", folder / "left.answer", *plan),
-        ("server", folder / "left.message", folder / "right.message", *plan, *follow_up, "--answer", folder / "left.answer",
-         "--answer", folder / "right.answer", "--out", folder / "synthetic.csv"),
-    ]  # fmt: skip
-    said = {}
-    for step in steps:
-        result = run(*step)
-        assert result.exit_code == 0, result.output
-        said[step[0]] = result.output
-    table = pd.read_csv(folder / "synthetic.csv")
-    assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
-    fingerprint = said["follow-up"].split("fingerprint ")[1].split(".")[0]
-    assert fingerprint in said["answer"]
-    assert fingerprint in said["inspect"]
-    assert run("compare", folder / "follow-up.json", fingerprint).exit_code == 0
-    sent = (folder / "left.answer").read_bytes()
-    assert run(*steps[3][:-1], folder / "again.answer").exit_code == 0
-    assert (folder / "again.answer").read_bytes() == sent
-    for file in ("follow-up.json", "synthetic.csv"):
-        assert "Private (add or remove one record): epsilon 2" in run("inspect", folder / file).output
-    refused(run("server", folder / "left.message", folder / "right.message", *plan, "--out", folder / "s.csv"), "two rounds")
-    refused(run("server", folder / "left.message", folder / "right.message", *plan, "--answer", folder / "left.answer",
-                "--out", folder / "s.csv"), "--follow-up")  # fmt: skip
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_party_killed_around_its_record_sends_one_message(folder, when):
     """SIGKILL just before the record is there, and just after, when the message file is not yet."""

@@ -107,7 +107,7 @@ def by_hand(table: pa.Table) -> list[int]:
         ("count-sketch", {"tau": 150}),
         ("scheduled-pairs", {}),
         ("scheduled-pairs", {"tau": 150}),
-        ("scheduled-pairs", {"rounds": 2, "tau": 2000}),
+        ("scheduled-pairs", {"tau": 2000}),
         ("count-sketch", {"shares": Shares(0.05, 0.95, 0.0)}),
         ("count-sketch", {"local_models": False}),
         ("grr", {}),

@@ -71,7 +71,7 @@ def test_rooms_import_only_what_they_may(path: Path) -> None:
 @pytest.mark.parametrize(
     ("modules", "absent"),
     [
-        ("vertimrf.plan.planner, vertimrf.plan.follow_up, vertimrf.message", {"numba", "pyarrow", "pandas"}),
+        ("vertimrf.plan.planner, vertimrf.message", {"numba", "pyarrow", "pandas"}),
         ("vertimrf.server.server", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),
         ("vertimrf.party.party", {"vertimrf.server"}),
         ("vertimrf.runs.server_run, vertimrf.runs.exchange", {"pyarrow", "pandas", "vertimrf.tables", "vertimrf.party"}),

@@ -2,8 +2,8 @@
 
 The noise is replaced by a tape. Recording, it notes every query, its exact answer, and the noisy one. Playing, it gives the
 noisy answers of an earlier run whatever the table says, and phantoms or noise beyond the highest level: with every ledgered
-answer fixed that way, two tables must yield the same messages, byte for byte. Every party goes through it, in both rounds, and
-what all of them ask together is held against the whole ledger: nothing is asked that it lacks, and it has nothing else.
+answer fixed that way, two tables must yield the same messages, byte for byte. Every party goes through it, and what
+all of them ask together is held against the whole ledger: nothing is asked that it lacks, and it has nothing else.
 """
 
 from __future__ import annotations
@@ -26,17 +26,14 @@ from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.binning import equal_width
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schedule import Schedule
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.sketches.count_sketch import CountSketchEncoder, code_steps
 from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan, ScheduledPair, SharedKeyPlan
+from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 from vertimrf.tables.table import Table
 from vertimrf.trial import synthesize
 
@@ -79,7 +76,7 @@ PAIRS = {"encoder": "scheduled-pairs"}
 CASES = {
     "one clique": (((3, 2, 4), (2, 3)), 5000, PAIRS),
     "a graph": (((6, 5, 4, 7), (4,)), 3000, PAIRS),
-    "three parties, two rounds": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, {"rounds": 2}),
+    "three parties": (((6, 5, 4, 7), (5, 7, 6, 5), (4,)), 3000, PAIRS),
     # So many buckets that the tape's noise outweighs any bucket's records.
     "count sketches": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16}),
     "shared columns": (((6, 5, 4, 7), (4,)), 3000, {"encoder": "count-sketch", "keys": 1 << 16, "shared": 5}),
@@ -101,19 +98,6 @@ def plan_of(case):
     return plan
 
 
-def follow_up_of(plan):
-    """A second round that asks for every key that the plan allows, over the first round's pairs."""
-    pairs = plan.sketch.pairs
-    keys = [plan.second_keys // len(pairs)] * len(pairs)
-    keys[-1] += plan.second_keys - sum(keys)
-    bins = tuple(
-        tuple(equal_width(plan.schema.sizes[a], count) for a, count in zip(group.attributes, group.bins, strict=True))
-        for group in plan.groups
-    )
-    scheduled = [ScheduledPair(p.left, p.right, k, p.left_bins, p.right_bins) for p, k in zip(pairs, keys, strict=True)]
-    return FollowUp(plan, Schedule.of(plan.schema, plan.groups, scheduled), bins)
-
-
 def tables_of(plan, rows, seed):
     """Every party's table of the same records."""
     rng = np.random.default_rng(seed)
@@ -128,25 +112,18 @@ def without_record(table, record):
 
 @dataclass
 class Release:
-    """All that a party gives, with the tape of each round."""
+    """All that a party gives, with the tape of its noise."""
 
-    rounds: list
-    tapes: list
+    message: Message
+    tape: Tape
     bytes: bytes
 
 
-def release(plan, party, table, played=(None, None), byte=b"\xff"):
-    """One party's release in every round that the plan has."""
-    name = plan.party_names[party]
-    tapes = [Tape(tape, byte=byte) for tape in played]
-    message = Party(plan, name, SECRET, tapes[0]).run(table)
-    rounds, data = [message], message.to_bytes(plan)
-    if plan.second_keys:
-        follow_up = follow_up_of(plan)
-        answer = Party(plan, name, SECRET, tapes[1]).answer(table, follow_up)
-        rounds.append(answer)
-        data += answer.to_bytes(follow_up)
-    return Release(rounds, tapes[: len(rounds)], data)
+def release(plan, party, table, played=None, byte=b"\xff"):
+    """One party's release."""
+    tape = Tape(played, byte=byte)
+    message = Party(plan, plan.party_names[party], SECRET, tape).run(table)
+    return Release(message, tape, message.to_bytes(plan))
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -170,12 +147,12 @@ def test_with_all_ledgered_answers_fixed_every_release_is_the_same(plan, tables,
     size = {"one record fewer": None, "another table of another size": 401, "no record at all": 0}[other]
     others = [without_record(table, 17) for table in tables] if size is None else tables_of(plan, size, 5)
     for party, (table, first) in enumerate(zip(others, recorded, strict=True)):
-        again = release(plan, party, table, first.tapes)
+        again = release(plan, party, table, first.tape)
         assert again.bytes == first.bytes
-        for now, then in zip(again.tapes, first.tapes, strict=True):
-            assert [(noise, exact.shape) for noise, exact in now.queries] == [(n, exact.shape) for n, exact in then.queries]
-            # Nor does the amount of entropy asked for depend on the table.
-            assert now.bytes_asked == then.bytes_asked
+        now, then = again.tape, first.tape
+        assert [(noise, exact.shape) for noise, exact in now.queries] == [(n, exact.shape) for n, exact in then.queries]
+        # Nor does the amount of entropy asked for depend on the table.
+        assert now.bytes_asked == then.bytes_asked
 
 
 def units_of(sigma, unit_sigma):
@@ -198,7 +175,7 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
     for name, local, given in zip(plan.party_names, plan.local, recorded, strict=True):
         allowed = priced(plan, name)
         asked: Counter = Counter()
-        for noise, exact in given.tapes[0].queries:
+        for noise, exact in given.tape.queries:
             if noise == local.score_sigma:
                 # R-scores are queries of one number each; a marginal is one query however many cells it has.
                 asked[noise] += exact.size
@@ -212,22 +189,19 @@ def test_all_that_parties_ask_is_the_whole_ledger(plan, recorded):
             # Units are whole, so a few may be left over; everything else is asked exactly as ledgered.
             least = 0.9 * allowed[noise].count if noise == local.unit_sigma else allowed[noise].count
             assert least <= count <= allowed[noise].count
-        # The second round makes no query: sketches are all that it reads the table for.
-        assert not any(tape.queries for tape in given.tapes[1:])
         seen += len(allowed)
-    rounds = [entry.event for entry in plan.entries() if isinstance(entry.event, SketchEvent | CountSketchEvent)]
-    assert len(rounds) - len(plan.agreement) == len(recorded[0].rounds) == 1 + bool(plan.second_keys)
-    assert seen + len(rounds) == len(plan.entries())
+    sketches = [entry.event for entry in plan.entries() if isinstance(entry.event, SketchEvent | CountSketchEvent)]
+    assert len(sketches) - len(plan.agreement) == 1
+    assert seen + len(sketches) == len(plan.entries())
 
 
-def sketch_tables(plan, releases, number):
-    """What all parties publish in a round: per scheduled pair its two tables, or all tables of the shared keys."""
-    given = [iter(one.rounds[number].sketches) for one in releases]
+def sketch_tables(plan, releases):
+    """What all parties publish: per scheduled pair its two tables, or all tables of the shared keys."""
+    given = [iter(one.message.sketches) for one in releases]
     if isinstance(plan.sketch, SharedKeyPlan):
         return [[table for tables in given for table in tables]]
-    schedule = follow_up_of(plan).schedule if number else plan.schedule
-    owner = {group: party for party in range(len(releases)) for group in schedule.of_party(party)}
-    out = [[next(given[owner[side]]) for side in (pair.left, pair.right)] for pair in schedule.pairs]
+    owner = {group: party for party in range(len(releases)) for group in plan.schedule.of_party(party)}
+    out = [[next(given[owner[side]]) for side in (pair.left, pair.right)] for pair in plan.schedule.pairs]
     assert all(next(tables, None) is None for tables in given)
     return out
 
@@ -239,8 +213,8 @@ def sketch_events(plan):
 def test_a_record_touches_as_many_sketches_as_are_priced(plan):
     """One record and phantoms at the floor: under every key, count the sketches of all parties that it raises."""
     releases = [release(plan, party, table, byte=b"\x00") for party, table in enumerate(tables_of(plan, 1, 3))]
-    for number, event in enumerate(sketch_events(plan)):
-        tables = sketch_tables(plan, releases, number)
+    for event in sketch_events(plan):
+        tables = sketch_tables(plan, releases)
         touched = np.concatenate([sum((table > event.floor).sum(axis=0) for table in together) for together in tables])
         assert touched.size == event.keys
         # The record's level is the same in all: either none of them shows it or all do.
@@ -250,8 +224,8 @@ def test_a_record_touches_as_many_sketches_as_are_priced(plan):
 def test_phantoms_are_those_that_are_priced(plan):
     """An empty table: under what noise gives, the levels of all parties follow the law of the ledgered event."""
     releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
-    for number, event in enumerate(sketch_events(plan)):
-        levels = np.concatenate([t.ravel() for together in sketch_tables(plan, releases, number) for t in together])
+    for event in sketch_events(plan):
+        levels = np.concatenate([t.ravel() for together in sketch_tables(plan, releases) for t in together])
         law = np.diff(cdf(np.arange(event.floor, event.ceiling + 1), event.phantoms, event.ceiling), prepend=0.0)
         assert levels.min() >= event.floor
         assert chi_square(np.bincount(levels, minlength=event.ceiling + 1)[event.floor :], law) > ALPHA
@@ -262,14 +236,14 @@ def test_count_sketches_are_as_many_and_as_noisy_as_is_priced():
     plan = plan_of("count sketches")
     (event,) = [entry.event for entry in plan.entries() if isinstance(entry.event, CountSketchEvent)]
     releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
-    published = [table for one in releases for table in one.rounds[0].sketches]
+    published = [table for one in releases for table in one.message.sketches]
     assert len(published) == event.groups == len(plan.groups)
     assert {table.shape[1] for table in published} == {event.buckets * event.repetitions}
     noise = np.arange(-100, 100) + 0.5
     law = np.exp(-(noise**2) / (2 * event.variance))
     for one in releases:
-        one_way = [m for m in one.rounds[0].marginals if len(m.attributes) == 1]
-        for table, marginal in zip(one.rounds[0].sketches, one_way, strict=True):
+        one_way = [m for m in one.message.marginals if len(m.attributes) == 1]
+        for table, marginal in zip(one.message.sketches, one_way, strict=True):
             for codes, step in zip(table, code_steps(plan.sketch, marginal.counts.astype(float)), strict=True):
                 half = 1 << (plan.sketch.bits - 1)
                 at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
@@ -282,14 +256,14 @@ def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
     plan = plan_of("shared columns")
     event = next(entry.event for entry in plan.entries() if "agree on common" in entry.released)
     releases = [release(plan, party, table, byte=b"") for party, table in enumerate(tables_of(plan, 0, 3))]
-    published = [table for one in releases for table in one.rounds[0].agreement]
+    published = [table for one in releases for table in one.message.agreement]
     assert [table.shape for table in published] == [(1, event.buckets * event.repetitions)] * event.groups
     noise = np.arange(-200, 200) + 0.5
     law = np.exp(-(noise**2) / (2 * event.variance))
     (sketch,) = plan.agreement
     half = 1 << (sketch.bits - 1)
     for one, codes in zip(releases, published, strict=True):
-        counts = next(m.counts for m in one.rounds[0].marginals if m.attributes == (plan.schema.index("common"),))
+        counts = next(m.counts for m in one.message.marginals if m.attributes == (plan.schema.index("common"),))
         (step,) = code_steps(sketch, np.array([float(counts.sum())]))
         at = (np.clip(np.floor(noise / step), -half, half - 1) + half).astype(int)
         expected = np.bincount(at, law / law.sum(), minlength=2 * half)
@@ -298,20 +272,19 @@ def test_sketches_of_agreement_are_as_many_and_as_noisy_as_is_priced():
 
 def test_entropy_is_drawn_for_sketches_alone_and_for_each(plan, recorded):
     for given in recorded:
-        for one, tape in zip(given.rounds, given.tapes, strict=True):
-            sketches = sum(table.size for table in (*one.sketches, *getattr(one, "agreement", ())))
-            # A byte or two each, and eight or sixteen more for each that they do not settle.
-            each, further = (2, 16) if isinstance(plan.sketch, CountSketchPlan) else (1, 8)
-            more = sum(tape.bytes_asked) - each * sketches
-            assert 0 <= more <= further * sketches
-            assert more % further == 0
+        sketches = sum(table.size for table in (*given.message.sketches, *given.message.agreement))
+        # A byte or two each, and eight or sixteen more for each that they do not settle.
+        each, further = (2, 16) if isinstance(plan.sketch, CountSketchPlan) else (1, 8)
+        more = sum(given.tape.bytes_asked) - each * sketches
+        assert 0 <= more <= further * sketches
+        assert more % further == 0
 
 
 @pytest.mark.parametrize(("rows", "record"), [(2500, 0), (2500, 1700), (3, 1), (2, 1), (1, 0)])
 def test_one_record_moves_every_answer_by_no_more_than_its_sensitivity(plan, recorded, rows, record):
     """The same noisy answers to both, so that both are asked the same; down to no record at all."""
     for table, name, local, first in zip(tables_of(plan, rows, 7), plan.party_names, plan.local, recorded, strict=True):
-        tapes = [Tape(played=first.tapes[0]) for _ in range(2)]
+        tapes = [Tape(played=first.tape) for _ in range(2)]
         for tape, one in zip(tapes, (table, without_record(table, record)), strict=True):
             Party(plan, name, SECRET, tape).run(one)
         events = priced(plan, name)
@@ -395,8 +368,8 @@ def test_sketches_are_published_only_after_phantoms(plan, tables, monkeypatch):
     for encoder in (SketchEncoder, CountSketchEncoder, SharedKeyEncoder):
         monkeypatch.setattr(party_module, encoder.__name__, watched(encoder))
     for party, table in enumerate(tables):
-        rounds = release(plan, party, table).rounds
-        sent = [tables for one in rounds for tables in (one.sketches, *([sums] for sums in getattr(one, "agreement", ())))]
+        message = release(plan, party, table).message
+        sent = [message.sketches, *([sums] for sums in message.agreement)]
         for sketches, (levels, entropy) in zip(sent, given, strict=True):
             for published, encoded in zip(sketches, levels, strict=True):
                 np.testing.assert_array_equal(published, encoded)
@@ -422,14 +395,14 @@ def test_a_message_holds_nothing_but_its_ledgered_fields(plan, recorded):
     from vertimrf.files import container
 
     for party, given in enumerate(recorded):
-        data = given.rounds[0].to_bytes(plan)
+        data = given.bytes
         header, arrays = container.unpack(data, "party message", "message")
         assert set(header) <= {"plan", "party", "standing", "count", "marginals"}
         assert header["standing"]["reasons"] == list(plan.reasons)
         assert {name.rstrip("0123456789") for name in arrays} - {"agreement"} == {"marginal", "bins", "sketch"}
         assert ("agreement0" in arrays) == bool(plan.agreement)
         assert {key for marginal in header["marginals"] for key in marginal} == {"attributes", "sigma", "units"}
-        assert Message.from_bytes(data, plan).count == (None if party else given.tapes[0].answers[0][0])
+        assert Message.from_bytes(data, plan).count == (None if party else given.tape.answers[0][0])
 
 
 def test_a_plan_made_without_expected_records_ledgers_the_count_that_it_used():

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from builders import schema_of
-from test_leaks import CASES, SECRET, Tape, follow_up_of, plan_of, tables_of, without_record
+from test_leaks import CASES, SECRET, Tape, plan_of, tables_of, without_record
 
 from vertimrf.errors import MessageError
 from vertimrf.keys import KeyRing
@@ -50,19 +50,16 @@ def changed(table, how):
     return Table(table.attributes, digests, np.ascontiguousarray(codes))
 
 
-def given(plan, ring, name, table, played=(None, None)):
-    """The length of every file that a party gives away, and the tapes of its noise."""
-    tapes = [Tape(tape) for tape in played]
+def given(plan, ring, name, table, played=None):
+    """The length of every file that a party gives away, and the tape of its noise."""
+    tape = Tape(played)
     key = ring.parties[name]
     files = {
         "offer": key.offer.to_text(),
         "envelopes": json.dumps(seal_secret(SECRET, plan.digest(), plan.sealing_keys(), key)),
-        "message": Party(plan, name, SECRET, tapes[0]).run(table).seal(plan, key),
+        "message": Party(plan, name, SECRET, tape).run(table).seal(plan, key),
     }
-    if plan.second_keys:
-        asked = follow_up_of(plan)
-        files["answer"] = Party(plan, name, SECRET, tapes[1]).answer(table, asked).seal(asked, key)
-    return {what: len(data) for what, data in files.items()}, tapes
+    return {what: len(data) for what, data in files.items()}, tape
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -71,9 +68,9 @@ def test_what_a_party_sends_is_as_long_for_other_tables(case):
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
     for name, table in zip(plan.party_names, tables_of(plan, RECORDS, 0), strict=True):
-        lengths, tapes = given(plan, ring, name, table)
+        lengths, tape = given(plan, ring, name, table)
         for other in OTHERS:
-            assert given(plan, ring, name, changed(table, other), tapes)[0] == lengths, other
+            assert given(plan, ring, name, changed(table, other), tape)[0] == lengths, other
 
 
 def test_values_that_are_measured_as_one_follow_from_what_is_released():
@@ -82,9 +79,9 @@ def test_values_that_are_measured_as_one_follow_from_what_is_released():
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
     table = tables_of(plan, RECORDS, 0)[0]
-    lengths, tapes = given(plan, ring, "one", table)
+    lengths, tape = given(plan, ring, "one", table)
     for other in OTHERS:
-        assert given(plan, ring, "one", changed(table, other), tapes)[0] == lengths
+        assert given(plan, ring, "one", changed(table, other), tape)[0] == lengths
 
 
 def test_responses_are_as_many_as_records_which_is_public_where_neighbours_are_replaced():
@@ -93,8 +90,8 @@ def test_responses_are_as_many_as_records_which_is_public_where_neighbours_are_r
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
     table = tables_of(plan, RECORDS, 0)[0]
-    lengths, tapes = given(plan, ring, "one", table)
-    assert given(plan, ring, "one", changed(table, "another value"), tapes)[0] == lengths
+    lengths, tape = given(plan, ring, "one", table)
+    assert given(plan, ring, "one", changed(table, "another value"), tape)[0] == lengths
 
 
 # Samples of ids.

@@ -235,7 +235,7 @@ def test_the_command_for_one_table(frame, tmp_path):
         wrong = CliRunner().invoke(main, list(map(str, ["sample", saved, "--where", condition, "--out", drawn])))
         assert wrong.exit_code == 2
         assert words in wrong.output
-    refused = run("--out", out, "--rounds", 2)
+    refused = run("--out", out, "--message-mb", 2)
     assert refused.exit_code == 2
     assert "no sketches" in refused.output
     refused = run("--out", out, "--split", "2,1")

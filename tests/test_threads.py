@@ -54,7 +54,7 @@ rng = np.random.default_rng(0)
 schema = Schema.of({party: [Attribute.integer(f"{party}{i}", 4) for i in range(3)] for party in "ab"})
 digests = rng.integers(0, 1 << 63, 2000).astype(np.uint64)
 tables = [Table(schema.part(party), digests, rng.integers(0, 4, (3, 2000)).astype(np.uint16)) for party in "ab"]
-plan = make_plan(schema, epsilon=1.0, expected_records=2000, keys=1 << 12, rounds=2, tau=100)
+plan = make_plan(schema, epsilon=1.0, expected_records=2000, keys=1 << 12, encoder="scheduled-pairs", tau=100)
 run_protocol(plan, tables, RunOptions(rows=100, num_threads={threads}))
 print(json.dumps([len(seen), max(set().union(*seen.values())), most, numba.get_num_threads()]))
 """

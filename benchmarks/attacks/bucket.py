@@ -55,7 +55,7 @@ class Bucket:
 
     def __init__(self, encoder: str, rows: int, keys: int, targets: int = TARGETS, seed: int = 0) -> None:
         ring = KeyRing.new(NAMES)
-        self.plan: Plan = plan_for(ring, rows, keys, rounds=1, nonce=f"bucket {seed}", encoder=encoder)
+        self.plan: Plan = plan_for(ring, rows, keys, nonce=f"bucket {seed}", encoder=encoder)
         self.secret = Secret.new()
         self.party = NAMES[0]
         table = tables_for(self.plan, rows, seed)[0]

@@ -1,4 +1,4 @@
-"""Three parties and a server as an attacker finds them: everyone's keys, one plan, and all files of two rounds."""
+"""Three parties and a server as an attacker finds them: everyone's keys, one plan, and all files of a run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vertimrf.keys import KeyRing
-from vertimrf.message import Answer, Message
+from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
-from vertimrf.server.server import Server
 from vertimrf.tables.table import Table
 
 __all__ = ["NAMES", "Deployment", "deploy", "plan_for", "tables_for"]
@@ -29,12 +27,11 @@ class Deployment:
 
     Attributes:
         ring: everyone's private keys.
-        plan: of two rounds.
+        plan: of scheduled pairs.
         secret: the parties'.
         envelopes: it, sealed by the first party for the others.
-        messages, answers: what each party releases, before it is sealed.
-        follow_up: between them.
-        sealed_messages, sealed_answers: the files.
+        messages: what each party releases, before it is sealed.
+        sealed_messages: the files.
     """
 
     ring: KeyRing
@@ -42,10 +39,7 @@ class Deployment:
     secret: Secret
     envelopes: dict
     messages: dict[str, Message]
-    follow_up: FollowUp
-    answers: dict[str, Answer]
     sealed_messages: dict[str, bytes]
-    sealed_answers: dict[str, bytes]
 
 
 def schema() -> Schema:
@@ -72,38 +66,29 @@ def tables_for(plan: Plan, rows: int, seed: int) -> list[Table]:
     ]
 
 
-def plan_for(
-    ring: KeyRing | None, rows: int, keys: int, rounds: int, nonce: str = "attacked", encoder: str | None = None
-) -> Plan:
+def plan_for(ring: KeyRing | None, rows: int, keys: int, nonce: str = "attacked", encoder: str | None = None) -> Plan:
     """A plan for those parties."""
     public = None if ring is None else ring.public
     return make_plan(
-        schema(), epsilon=1.0, expected_records=rows, nonce=nonce, keys=keys, rounds=rounds, public_keys=public,
-        encoder=encoder,
-    )  # fmt: skip
+        schema(), epsilon=1.0, expected_records=rows, nonce=nonce, keys=keys, public_keys=public, encoder=encoder
+    )
 
 
 def deploy(rows: int = 500, keys: int = 1 << 21, seed: int = 0) -> Deployment:
-    """Run two rounds up to where the server has all answers. So many keys give messages of a few chunks each."""
+    """Run up to where the server has all messages. So many keys give messages of a few chunks each."""
     ring = KeyRing.new(NAMES)
-    plan = plan_for(ring, rows, keys, rounds=2)
+    plan = plan_for(ring, rows, keys, encoder="scheduled-pairs")
     secret = Secret.new()
     parties = {name: Party(plan, name, secret) for name in NAMES}
     tables = dict(zip(NAMES, tables_for(plan, rows, seed), strict=True))
     messages = {name: parties[name].run(tables[name]) for name in NAMES}
-    server = Server(plan)
-    asked = server.follow_up(server.read(list(messages.values())))
-    answers = {name: parties[name].answer(tables[name], asked) for name in NAMES}
     return Deployment(
         ring=ring,
         plan=plan,
         secret=secret,
         envelopes=seal_secret(secret, plan.digest(), plan.sealing_keys(), ring.parties[NAMES[0]]),
         messages=messages,
-        follow_up=asked,
-        answers=answers,
         sealed_messages={name: messages[name].seal(plan, ring.parties[name]) for name in NAMES},
-        sealed_answers={name: answers[name].seal(asked, ring.parties[name]) for name in NAMES},
     )
 
 

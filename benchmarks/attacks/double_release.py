@@ -28,7 +28,7 @@ from .many_places import machine
 
 __all__ = ["RELEASE", "child", "rows", "steps"]
 
-RELEASE = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
+RELEASE = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
 ROWS, KEYS = 2000, 1 << 14
 AT_ONCE = 6
 
@@ -57,8 +57,8 @@ def fresh():
 
 for name in ("open", "link", "fsync", "mkdir", "unlink", "replace", "close"):
     setattr(os, name, step(getattr(os, name)))
-release = Release(plan=b"p" * 32, party=1, kind="message", table=b"t" * 32)
-atomic.write_bytes(out, Releases(folder).once(release, step(fresh), lambda shared: "dear."))
+release = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
+atomic.write_bytes(out, Releases(folder).once(release, step(fresh), lambda: "dear."))
 print(steps)
 """
 
@@ -78,7 +78,7 @@ def steps(folder: Path) -> int:
 def rows() -> Iterator[Verdict]:
     """What gets out with and without records, and what it would cost."""
     ring = KeyRing.new(NAMES)
-    plan = plan_for(ring, ROWS, KEYS, rounds=1, nonce="double release")
+    plan = plan_for(ring, ROWS, KEYS, nonce="double release")
     table, other = (tables_for(plan, ROWS, seed)[0] for seed in (0, 1))
     secret = Secret.new()
     key = ring.parties[NAMES[0]]
@@ -89,7 +89,7 @@ def rows() -> Iterator[Verdict]:
     fresh = len({Party(plan, NAMES[0], secret).run(table).to_bytes(plan) for _ in range(3)})
     yield Verdict("double release: different contents of 3 runs without a key or record", fresh, "3: it matters", fresh == 3)
     for encoder in ("scheduled-pairs", "count-sketch"):
-        priced_plan = plan_for(ring, ROWS, KEYS, rounds=1, nonce="double release", encoder=encoder)
+        priced_plan = plan_for(ring, ROWS, KEYS, nonce="double release", encoder=encoder)
         for times, who in (((2, 2, 2), "all of three parties twice"), ((3, 3, 3), "all three times")):
             name = f"double release, {encoder}: epsilon of a plan of {priced_plan.ledger().epsilon:.2f} released by {who}"
             # So many plans over the same people, each with hashes of its own.
@@ -128,7 +128,7 @@ def killed(folder: Path) -> Iterator[Verdict]:
     for kill_at in range(count):
         own, out = folder / f"{kill_at}.releases", folder / f"{kill_at}.killed"
         died += child(own, out, kill_at).wait() == -signal.SIGKILL
-        later = Releases(own).once(RELEASE, lambda: os.urandom(1000), lambda shared: "dear.")
+        later = Releases(own).once(RELEASE, lambda: os.urandom(1000), lambda: "dear.")
         second += out.exists() and out.read_bytes() != later
     name = f"double release: second messages after SIGKILL at each of {count} steps"
     yield Verdict(name, second, "0", second == 0 and died == count)

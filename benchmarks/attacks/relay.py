@@ -2,7 +2,7 @@
 
 It knows every public file and can make keys of its own; it has nobody's private key. Each position that it can play is played
 against the real roles, and it is *noticed* if a role refuses what it is given, or if people who compare the fingerprints of
-their plans (or follow-ups) see two.
+their plans see two.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from vertimrf.errors import VertiMRFError
 from vertimrf.files import sealed
 from vertimrf.files.canonical import same_fingerprint
 from vertimrf.keys import KeyRing, PrivateKey, _file_key, called, seal
-from vertimrf.message import ANSWER_KIND, KIND, Answer, Message
+from vertimrf.message import KIND, Message
 from vertimrf.party.secret import open_envelope, seal_secret
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.server.server import Server
 
@@ -45,10 +44,8 @@ def play(run: Deployment) -> Iterator[Position]:
     yield from swapped_offers(run)
     yield from rewrapped_secrets(run)
     yield from changed_envelopes(run)
-    for kind in (KIND, ANSWER_KIND):
-        yield from changed_releases(run, kind)
+    yield from changed_messages(run)
     yield from kept_and_doubled(run)
-    yield from changed_follow_ups(run)
     yield from readers(run)
 
 
@@ -158,25 +155,22 @@ def changed_envelopes(run: Deployment) -> Iterator[Position]:
         assert open_envelope(run.envelopes, digest, keys, own_key) == (sealer, run.secret)
 
 
-def changed_releases(run: Deployment, kind: str) -> Iterator[Position]:
-    """Messages, or answers, on their way to the server."""
+def changed_messages(run: Deployment) -> Iterator[Position]:
+    """Messages on their way to the server."""
     digest = run.plan.digest()
-    files = run.sealed_messages if kind == KIND else run.sealed_answers
-    follow_up = None if kind == KIND else run.follow_up.digest()
+    files = run.sealed_messages
 
-    def read(data: bytes) -> Message | Answer:
-        if kind == KIND:
-            return Message.unseal(data, run.plan, run.ring.server)
-        return Answer.unseal(data, run.follow_up, run.ring.server)
+    def read(data: bytes) -> Message:
+        return Message.unseal(data, run.plan, run.ring.server)
 
     def contents(name: str) -> bytes:
-        return run.messages[name].to_bytes(run.plan) if kind == KIND else run.answers[name].to_bytes(run.follow_up)
+        return run.messages[name].to_bytes(run.plan)
 
-    def forged(name: str, sender: PrivateKey, plan: bytes = digest, follow_up: bytes | None = follow_up) -> bytes:
+    def forged(name: str, sender: PrivateKey, plan: bytes = digest, kind: str = KIND) -> bytes:
         # Whose key it is has another in the forger's own plan, for no plan has one key twice.
         others = (PrivateKey.new(n) for n, key in run.ring.parties.items() if key.value == sender.value)
         ring = swap(functools.reduce(swap, others, run.ring), sender)
-        return seal(contents(name), kind, plan, ring.public, sender, None, follow_up)
+        return seal(contents(name), kind, plan, ring.public, sender, None)
 
     other_digest = replace(run.plan, nonce="another run").digest()
     for name in run.plan.party_names:
@@ -196,15 +190,8 @@ def changed_releases(run: Deployment, kind: str) -> Iterator[Position]:
             "of another plan, renamed": with_header(
                 forged(name, run.ring.parties[name], plan=other_digest), plan=digest.hex()
             ),
-            "to another follow-up": forged(name, run.ring.parties[name], follow_up=other_digest),
-            "to another follow-up, renamed": with_header(
-                forged(name, run.ring.parties[name], follow_up=other_digest), follow_up=follow_up and follow_up.hex()
-            ),
-            "of the other kind": (run.sealed_answers if kind == KIND else run.sealed_messages)[name],
-            "of the other kind, renamed": with_header(
-                (run.sealed_answers if kind == KIND else run.sealed_messages)[name], kind=kind,
-                follow_up=follow_up and follow_up.hex(),
-            ),
+            "of another kind": forged(name, run.ring.parties[name], kind="id sample"),
+            "of another kind, renamed": with_header(forged(name, run.ring.parties[name], kind="id sample"), kind=KIND),
             "not sealed": contents(name),
             "without its last chunk": head + b"".join(chunks[:-1]),
             "without its first chunk": head + b"".join(chunks[1:]),
@@ -220,43 +207,17 @@ def changed_releases(run: Deployment, kind: str) -> Iterator[Position]:
             "with another ephemeral key": with_header(file, ephemeral=peeked(files[other])["ephemeral"]),
         }  # fmt: skip
         for what, data in variants.items():
-            yield f"{kind} of {name!r}: {what}", refused(lambda data=data: read(data))
+            yield f"{KIND} of {name!r}: {what}", refused(lambda data=data: read(data))
         assert read(file).party == run.plan.party_names.index(name)
 
 
 def kept_and_doubled(run: Deployment) -> Iterator[Position]:
     """Files held back, or sent twice instead of another's."""
     server = Server(run.plan)
-    first = server.read(list(run.messages.values()))
     for name in run.plan.party_names:
         rest = [message for who, message in run.messages.items() if who != name]
-        kept = [answer for who, answer in run.answers.items() if who != name]
         yield f"message of {name!r} held back", refused(lambda rest=rest: server.read(rest))
         yield f"message of {name!r} replaced by another's", refused(lambda rest=rest: server.read([*rest, rest[0]]))
-        yield f"answer of {name!r} held back", refused(lambda kept=kept: server.run(first, run.follow_up, kept))
-        yield (
-            f"answer of {name!r} replaced by another's",
-            refused(lambda kept=kept: server.run(first, run.follow_up, [*kept, kept[0]])),
-        )
-
-
-def changed_follow_ups(run: Deployment) -> Iterator[Position]:
-    """The server's question on its way to the parties."""
-    asked = run.follow_up.to_json()
-    greedy = {**asked, "pairs": [{**pair, "keys": 100 * pair["keys"]} for pair in asked["pairs"]]}
-    yield "follow-up that asks for more keys", refused(lambda: FollowUp.from_json(greedy, run.plan))
-    foreign = {**asked, "plan": replace(run.plan, nonce="another run").digest().hex()}
-    yield "follow-up of another plan", refused(lambda: FollowUp.from_json(foreign, run.plan))
-    # One that the plan allows can be answered, once; nobody but the server can read the answer, which it refuses.
-    other = FollowUp.from_json({**asked, "pairs": [{**pair, "keys": 3} for pair in asked["pairs"]]}, run.plan)
-    for name in run.plan.party_names:
-        answer = Answer(other.digest(), run.answers[name].party, True, tuple(s[:, :3] for s in run.answers[name].sketches))
-        sent = answer.seal(other, run.ring.parties[name])
-        yield (
-            f"follow-up changed for {name!r}, its answer passed on",
-            refused(lambda sent=sent: Answer.unseal(sent, run.follow_up, run.ring.server))
-            and not same_fingerprint(other.fingerprint, run.follow_up.fingerprint),
-        )
 
 
 def readers(run: Deployment) -> Iterator[Position]:

@@ -23,7 +23,7 @@ from vertimrf.files import sealed
 from vertimrf.files.atomic import MOST_KEY, read_json
 from vertimrf.inspect import describe
 from vertimrf.keys import Offer, PrivateKey, PublicKeys, _file_key, open_sealed, read_base64, seal, to_base64
-from vertimrf.message import Answer, Message, largest_message
+from vertimrf.message import Message, largest_message
 from vertimrf.named_model import Model
 from vertimrf.party.alignment import best_match, open_sample
 from vertimrf.party.domain_record import DomainRecord, Search
@@ -32,7 +32,6 @@ from vertimrf.party.private_domains import close, none_found
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import Secret, open_envelope
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.forecast import PROCESS_BYTES, Forecast, forecast
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
@@ -130,20 +129,17 @@ def as_container(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
 
 
 def as_sealed(seeds: Seeds, rng: Rng, name: str, data: bytes) -> bytes:
-    """A sealed message or answer: opened, its contents damaged, sealed again by its sender; or its header, or its bytes."""
-    answer = name.endswith(".answer")
-    plan = seeds.plans["pairs" if answer else name.split("-")[0]]
-    follow_up = seeds.follow_up.digest() if answer else None
-    kind = "party answer" if answer else "party message"
+    """A sealed message: opened, its contents damaged, sealed again by its sender; or its header, or its bytes."""
+    plan, kind = seeds.plans[name.split("-")[0]], "party message"
     keys = plan.sealing_keys()
-    sender, inside = open_sealed(data, kind, plan.digest(), keys, seeds.keys[None], name, follow_up)
+    sender, inside = open_sealed(data, kind, plan.digest(), keys, seeds.keys[None], name)
     choice = rng.random()
     if choice < 0.1:
         return damaged_bytes(rng, data)
     if choice < 0.25:
         return resealed(seeds, rng, sealed.peek(data, name)[0], inside, sender, None)
-    others = [open_sealed(data, kind, plan.digest(), keys, seeds.keys[None], name, follow_up)[1]]
-    return seal(damaged_container(rng, inside, others), kind, plan.digest(), keys, seeds.keys[sender], None, follow_up)
+    others = [open_sealed(data, kind, plan.digest(), keys, seeds.keys[None], name)[1]]
+    return seal(damaged_container(rng, inside, others), kind, plan.digest(), keys, seeds.keys[sender], None)
 
 
 def resealed(seeds: Seeds, rng: Rng, header: dict[str, Any], inside: bytes, sender: str, to: str | None) -> bytes:
@@ -305,23 +301,7 @@ def follow(plan: Plan, sizes: Sequence[int], predicted: Sequence[Forecast], use:
     whole = forecast(plan)
     if plan.encoder != "published" and whole is not None and use.allows(whole.server.memory - PROCESS_BYTES, whole.server.work):
         server = Server(plan, replace(QUIET, rows=rows))
-        first = server.read(received)
-        if not plan.second_keys:
-            _ = server.run(first).table
-
-
-def read_follow_up(path: Path, name: str, use: Use) -> FollowUp:
-    """A follow-up as a party answers it."""
-    asked = FollowUp.load(path, use.seeds.plans["pairs"])
-    sizes = [asked.message_size(party) for party in range(len(NAMES))]
-    _ = asked.digest(), asked.fingerprint
-    if use.rng.random() < 0.5:
-        party = int(use.rng.integers(len(NAMES)))
-        if use.allows(8 * sizes[party], sizes[party] * 2e-7):
-            table = use.seeds.table("pairs", NAMES[party])
-            answer = Party(asked.plan, NAMES[party], use.seeds.secret, options=QUIET).answer(table, asked)
-            Answer.from_bytes(answer.to_bytes(asked), asked)
-    return asked
+        _ = server.run(server.read(received)).table
 
 
 def read_message(path: Path, name: str, use: Use) -> Message:
@@ -335,23 +315,9 @@ def read_message(path: Path, name: str, use: Use) -> Message:
         if predicted is not None:
             use.allows(predicted.server.memory - PROCESS_BYTES, predicted.server.work)
         server = Server(plan, QUIET)
-        first = server.read(list({**use.seeds.messages[which], party: message}.values()))
-        if plan.second_keys:
-            server.follow_up(first)
-        else:
-            result = server.run(first)
-            _ = result.table, result.to_json()
+        result = server.run(server.read(list({**use.seeds.messages[which], party: message}.values())))
+        _ = result.table, result.to_json()
     return message
-
-
-def read_answer(path: Path, name: str, use: Use) -> Answer:
-    """An answer as the server reads it."""
-    asked = use.seeds.follow_up
-    answer = Answer.load(path, asked, use.seeds.keys[None])
-    if use.rng.random() < 0.5:
-        answers = list({**use.seeds.answers, name.removesuffix(".answer"): answer}.values())
-        _ = Server(asked.plan, QUIET).run(use.seeds.first, asked, answers).table
-    return answer
 
 
 def read_offer(path: Path, name: str, use: Use) -> PublicKeys:
@@ -453,10 +419,10 @@ def read_release(path: Path, name: str, use: Use) -> bytes:
     plan = use.seeds.plans["count"]
     table = use.seeds.table("count", "hospital")
     digest = plan.digest()
-    release = Release(digest, 0, "message", table_digest(InMemory(table), use.seeds.keys["hospital"], digest))
+    release = Release(digest, 0, table_digest(InMemory(table), use.seeds.keys["hospital"], digest))
     path.rename(path.with_name(release.name))
     try:
-        return Releases(path.parent).once(release, lambda: b"never", lambda shared: "It costs.")
+        return Releases(path.parent).once(release, lambda: b"never", lambda: "It costs.")
     finally:
         path.with_name(release.name).unlink(missing_ok=True)
 
@@ -473,7 +439,7 @@ def read_anything(path: Path, name: str, use: Use) -> str:
         key, plan = use.seeds.keys[picked(use.rng, [None, "hospital"])], use.seeds.plans[picked(use.rng, PLANS)]
     text = describe(path, key, plan)
     text.encode()
-    if name.endswith((".plan.json", "follow-up.json", ".secret")):
+    if name.endswith((".plan.json", ".secret")):
         try:
             compare(path, "0000-0000-0000-0000-0000-0000-0000")
         except MessageError as error:
@@ -524,10 +490,8 @@ PLAN_FILES = tuple(f"{plan}.plan.json" for plan in PLANS)
 TABLES = tuple(f"{party}{suffix}" for party in ("hospital", "insurer") for suffix in (".csv", ".csv.gz", ".parquet", ".arrow"))
 RELEASE = "message.release"
 KINDS: tuple[Kind, ...] = (
-    Kind("plan", 0.08, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
-    Kind("message", 0.20, SEALED, as_sealed, read_message),
-    Kind("follow-up", 0.08, ("follow-up.json",), as_json("follow-up.json", "pairs.plan.json"), read_follow_up),
-    Kind("answer", 0.09, tuple(f"{party}.answer" for party in NAMES), as_sealed, read_answer),
+    Kind("plan", 0.16, PLAN_FILES, as_json(*PLAN_FILES), read_plan),
+    Kind("message", 0.29, SEALED, as_sealed, read_message),
     Kind("offer", 0.03, tuple(f"{party}.offer" for party in (*NAMES, "server")), as_json("hospital.key"), read_offer),
     Kind("key", 0.03, tuple(f"{party}.key" for party in (*NAMES, "server")), as_json("hospital.offer"), read_key),
     Kind("secret", 0.02, ("parties.secret",), as_json("hospital.key"), read_secret),
@@ -545,7 +509,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("report", 0.01, ("report.json",), as_json("ledger.json"), read_anything),
     Kind(
         "inspect", 0.03,
-        (*PLAN_FILES, "follow-up.json", "count.model", "count-hospital.message", "hospital.offer", "hospital.key",
+        (*PLAN_FILES, "count.model", "count-hospital.message", "hospital.offer", "hospital.key",
          "ledger.json", "parties.secret", "report.json", "schema.toml", "schema.json", "count.envelopes.json",
          "hospital.parquet", "hospital.csv",
          RELEASE),

@@ -16,7 +16,7 @@ import tomli_w
 
 from vertimrf.errors import ModelError
 from vertimrf.keys import KeyRing, PrivateKey
-from vertimrf.message import Answer, Message
+from vertimrf.message import Message
 from vertimrf.model.fit import fit
 from vertimrf.model.markov_random_field import Factor
 from vertimrf.model.measurement import Measurement
@@ -30,7 +30,6 @@ from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Release, Releases, table_digest
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
@@ -41,7 +40,7 @@ from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing
 from vertimrf.server.rows import decode
-from vertimrf.server.server import FirstRound, Server
+from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, write_table
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.table import Table, encode_table
@@ -93,21 +92,6 @@ class Seeds:
             plan: {name: Message.load(self.path(f"{plan}-{name}.message"), self.plans[plan], self.keys[None]) for name in NAMES}
             for plan in PLANS
         }
-
-    @cached_property
-    def follow_up(self) -> FollowUp:
-        """To the plan of two rounds."""
-        return FollowUp.load(self.path("follow-up.json"), self.plans["pairs"])
-
-    @cached_property
-    def answers(self) -> dict[str, Answer]:
-        """To the follow-up, by party."""
-        return {name: Answer.load(self.path(f"{name}.answer"), self.follow_up, self.keys[None]) for name in NAMES}
-
-    @cached_property
-    def first(self) -> FirstRound:
-        """What the server makes of the first of two rounds."""
-        return Server(self.plans["pairs"], QUIET).read(list(self.messages["pairs"].values()))
 
     def table(self, plan: str, party: str) -> Table:
         """A party's records, encoded for a plan."""
@@ -168,7 +152,7 @@ def plans(keys: KeyRing) -> dict[str, Plan]:
     whole = schema()
     return {
         "count": make_plan(whole, nonce="count", keys=256, **common),
-        "pairs": make_plan(plain_schema(), nonce="pairs", keys=400, rounds=2, **common),
+        "pairs": make_plan(plain_schema(), nonce="pairs", encoder="scheduled-pairs", keys=400, **common),
         "grr": make_plan(plain_schema(), nonce="grr", encoder="grr", **common),
         "published": make_plan(
             plain_schema(), nonce="published", encoder="published", keys=64, claim_as_published=True, **common
@@ -198,7 +182,6 @@ def build(folder: Path) -> Seeds:
             json.dumps(seal_secret(secret, plan.digest(), plan.sealing_keys(), keys.parties["hospital"]))
         )
         _messages(folder, name, plan, table, keys, secret)
-    _second_round(folder, made["pairs"], table, keys, secret)
     sample = sample_ids([table["id"]], secret, made["count"], "The table")
     (folder / "ids.sample.json").write_text(json.dumps(seal_sample(sample, made["count"], keys.parties["insurer"])))
     _schemas(folder, table)
@@ -224,9 +207,9 @@ def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRin
         if name == "count" and party == "hospital":
             digest = plan.digest()
             own = keys.parties[party]
-            release = Release(digest, number, "message", table_digest(InMemory(records), own, digest))
+            release = Release(digest, number, table_digest(InMemory(records), own, digest))
             Releases(folder / "releases").once(
-                release, lambda: message.seal(plan, keys.parties[party]), lambda shared: ""  # noqa: B023
+                release, lambda: message.seal(plan, keys.parties[party]), lambda: ""  # noqa: B023
             )
     if name in ("count", "persons"):
         result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))
@@ -274,17 +257,6 @@ def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -
             # So few records, under the hashes of some secrets, look like counts that cannot be.
             secret = Secret.new()
     Model(plan.schema, result.model, result.ledger, result.others).save(folder / "outer.model")
-
-
-def _second_round(folder: Path, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret) -> None:
-    server = Server(plan, QUIET)
-    received = [Message.load(folder / f"pairs-{party}.message", plan, keys.server) for party in NAMES]
-    asked = server.follow_up(server.read(received))
-    asked.save(folder / "follow-up.json")
-    for number, party in enumerate(NAMES):
-        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person", keys=KEYS)
-        answer = Party(plan, party, secret, noise=FixedNoise(10 + number), options=QUIET).answer(records, asked)
-        answer.save(folder / f"{party}.answer", asked, keys.parties[party])
 
 
 def _schemas(folder: Path, table: pa.Table) -> None:

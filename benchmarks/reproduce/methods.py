@@ -228,7 +228,6 @@ METHODS: dict[str, Method] = {
     for method in (
         VertiMRF("count-sketches", "count sketches (the default)"),
         VertiMRF("one-round", "scheduled pairs, one round", {"encoder": "scheduled-pairs"}),
-        VertiMRF("two-rounds", "scheduled pairs, two rounds", {"rounds": 2}),
         VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
         VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),
         Centralized(),

@@ -38,10 +38,10 @@ frozen = np.arange(n)
 frozen.flags.writeable = False
 for ids in (frozen, frozen.astype(np.uint64), frozen.astype(str), frozen.astype("S")):
     record_digests(bytes(16), ids)
-for ids, encoder, rounds in ((frozen, "scheduled-pairs", 2), (frozen.astype(str), "count-sketch", 1)):
+for ids, encoder in ((frozen, "scheduled-pairs"), (frozen.astype(str), "count-sketch")):
     columns = {"id": ids} | {f"a{i}": row for i, row in enumerate(codes)}
     trial = synthesize(
-        [pa.table(columns)], "id", 20.0, split=[d // 2, d // 2], options=RunOptions(seed=1), encoder=encoder, rounds=rounds,
+        [pa.table(columns)], "id", 20.0, split=[d // 2, d // 2], options=RunOptions(seed=1), encoder=encoder,
         message_bytes=300_000, tau=200,
     )
 trial.model.marginals([(0, d - 1), (0, 1, d - 1)])

@@ -20,11 +20,8 @@ from vertimrf.party.party import Party
 from vertimrf.party.records import InMemory
 from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.binning import equal_width
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schedule import Schedule
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import SystemNoise
 from vertimrf.tables.table import Table
@@ -41,7 +38,6 @@ SCHEMA = Schema.of(
 CASES = {
     "count sketches": {"encoder": "count-sketch", "message_bytes": 100_000},
     "scheduled pairs": {"encoder": "scheduled-pairs", "keys": 1 << 10},
-    "two rounds": {"rounds": 2, "keys": 1 << 12},
     "as published": {"encoder": "published", "claim_as_published": True, "keys": 1 << 10},
     "responses": {"encoder": "grr"},
 }
@@ -72,15 +68,6 @@ def changed(table, attribute=-1, records=(1234,)):
 
 def party(plan, key=None, secret=SECRET, **options):
     return Party(plan, "one", secret, key=RING.parties["one"] if key is None else key, options=RunOptions(**options))
-
-
-def follow_up_of(plan):
-    pairs = [replace(p, keys=plan.second_keys // len(plan.sketch.pairs)) for p in plan.sketch.pairs]
-    bins = tuple(
-        tuple(equal_width(plan.schema.sizes[a], count) for a, count in zip(group.attributes, group.bins, strict=True))
-        for group in plan.groups
-    )
-    return FollowUp(plan, Schedule.of(plan.schema, plan.groups, pairs), bins)
 
 
 def noise_of(message, table):
@@ -117,23 +104,6 @@ def test_the_same_table_gives_the_same_sealed_bytes_on_any_machine(plan, tmp_pat
         sent.add(party(plan, num_threads=threads).release(own))
     assert len(sent) == 1
     assert Message.unseal(sent.pop(), plan, RING.server).private
-
-
-def test_an_answer_is_the_same_on_any_machine_and_another_one_to_another_follow_up(tmp_path, monkeypatch):
-    plan = plan_of("two rounds")
-    asked, table = follow_up_of(plan), table_of(plan)
-    sent = []
-    for i in range(2):
-        monkeypatch.setenv(STATE, str(tmp_path / str(i)))
-        sent.append(party(plan).release_answer(table, asked))
-    assert sent[0] == sent[1]
-    # Same hashes and levels, as they would be where somebody has the follow-up's digest count for nothing.
-    monkeypatch.setattr(party_module, "derive", lambda secret, digest, *, purpose: bytes(32))
-    other = FollowUp(plan, replace(asked.schedule, pairs=asked.schedule.pairs), asked.bins)
-    one = party(plan).answer(table, asked)
-    monkeypatch.setattr(FollowUp, "digest", lambda self: b"another" + bytes(25))
-    two = party(plan).answer(table, other)
-    assert any(not np.array_equal(mine, own) for mine, own in zip(one.sketches, two.sketches, strict=True))
 
 
 def test_one_value_that_differs_changes_the_noise_of_every_count_and_sketch(counting):
@@ -224,9 +194,8 @@ def test_another_secret_gives_the_same_counts_and_other_sketches(counting):
 def test_without_a_private_key_noise_is_the_systems_and_nothing_is_released(counting):
     table, alone = table_of(counting), Party(counting, "one", SECRET)
     assert not np.array_equal(*(noise_of(alone.run(table), table)[(0,)] for _ in range(2)))
-    for release in (lambda: alone.release(table), lambda: alone.release_answer(table, None)):
-        with pytest.raises(PlanError, match="needs the private key of 'one'"):
-            release()
+    with pytest.raises(PlanError, match="needs the private key of 'one'"):
+        alone.release(table)
 
 
 def test_a_key_that_is_not_this_partys_is_refused(counting):
@@ -241,4 +210,4 @@ def test_a_key_that_is_not_this_partys_is_refused(counting):
 
 def test_system_noise_is_drawn_where_no_key_is(counting, monkeypatch):
     monkeypatch.setattr(party_module, "KeyedNoise", None)
-    assert isinstance(Party(counting, "one", SECRET)._noise("message", b""), SystemNoise)
+    assert isinstance(Party(counting, "one", SECRET)._noise(b""), SystemNoise)

@@ -29,8 +29,8 @@ def again() -> bytes:
     raise AssertionError("made again although there is a record")
 
 
-def price(shared: bool) -> str:
-    return f"{PRICE} It would share {'its' if shared else 'no'} hashes."
+def price() -> str:
+    return PRICE
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ def test_the_same_release_gives_the_same_bytes_and_makes_them_once(releases):
     assert Releases(releases.folder).once(RELEASE, again, price) == first
 
 
-def test_other_plans_parties_and_kinds_have_records_of_their_own(releases):
-    others = [replace(RELEASE, plan=b"q" * 32), replace(RELEASE, party=0), replace(RELEASE, kind="answer", follow_up=b"f" * 32)]
+def test_other_plans_and_parties_have_records_of_their_own(releases):
+    others = [replace(RELEASE, plan=b"q" * 32), replace(RELEASE, party=0)]
     given = [releases.once(release, fresh, price) for release in (RELEASE, *others)]
-    assert len(set(given)) == 4
+    assert len(set(given)) == 3
 
 
 def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_was(tmp_path):
@@ -91,7 +91,7 @@ def test_drafts_of_killed_processes_go_when_the_release_is_given_again(releases)
     kept = releases.once(RELEASE, fresh, price)
     draft = releases.folder / f".0123abcd.{RELEASE.name}"
     draft.write_bytes(b"other noise")
-    assert releases.given(RELEASE.plan, RELEASE.party, RELEASE.kind, price) == kept
+    assert releases.given(RELEASE.plan, RELEASE.party, price) == kept
     assert not draft.exists()
 
 
@@ -103,14 +103,10 @@ def test_of_several_processes_at_once_one_alone_releases(tmp_path):
     assert len(os.listdir(tmp_path / "releases")) == 1
 
 
-def test_another_table_or_follow_up_is_refused_with_the_price(releases):
+def test_another_table_is_refused_with_the_price(releases):
     kept = releases.once(RELEASE, fresh, price)
-    with pytest.raises(PrivacyError, match=r"from another table.*epsilon 3.6.*its hashes.*new plan.*add up"):
+    with pytest.raises(PrivacyError, match=r"from another table.*epsilon 3.6.*new plan.*add up"):
         releases.once(replace(RELEASE, table=b"u" * 32), again, price)
-    answer = replace(RELEASE, kind="answer", follow_up=b"f" * 32)
-    releases.once(answer, fresh, price)
-    with pytest.raises(PrivacyError, match=r"to another follow-up.*epsilon 3.6.*no hashes"):
-        releases.once(replace(answer, follow_up=b"g" * 32), again, price)
     assert releases.once(RELEASE, again, price) == kept
 
 

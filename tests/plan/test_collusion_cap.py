@@ -68,7 +68,6 @@ def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
         ({"collusion_epsilon": math.nan}, "must be a number above 0"),
         ({"collusion_epsilon": math.inf}, "must be a number above 0"),
         ({"collusion_epsilon": 20.0, "encoder": "scheduled-pairs"}, "With scheduled-pairs no epsilon holds"),
-        ({"collusion_epsilon": 20.0, "rounds": 2}, "With scheduled-pairs no epsilon holds"),
         ({"collusion_epsilon": 20.0, "encoder": "published", "claim_as_published": True}, "With published no epsilon holds"),
     ],
 )

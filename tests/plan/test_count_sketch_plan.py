@@ -194,8 +194,6 @@ def test_an_edited_plan_is_refused():
             Plan.from_json(data | {"sketch": data["sketch"] | change})
     with pytest.raises(PlanError, match="do not fit its groups"):
         Plan.from_json(data | {"sketch": data["sketch"] | {"sizes": [4, 3, 2], "contrasts": [], "weights": []}})
-    with pytest.raises(PlanError, match="two only with scheduled pairs"):
-        plan_of(rounds=2)
 
 
 def test_plans_with_contrasts_come_back_and_those_from_before_have_none():

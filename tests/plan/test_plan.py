@@ -36,7 +36,7 @@ def counted():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"encoder": "scheduled-pairs"}, {"rounds": 2}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}],
+    [{}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}],
 )
 def test_a_plan_is_read_back(options):
     plan = plan_with(keys=1 << 16, **options)
@@ -112,7 +112,6 @@ def edit(content, *path, value):
     [
         (("tau",), -3),
         (("expected_records",), -1),
-        (("sketch", "second_keys"), -5),
         (("epsilon",), "x"),
         (("epsilon",), float("nan")),
         (("delta",), float("nan")),

@@ -149,7 +149,9 @@ PLANS = {
     "three parties, a small budget": (([4, 3, 8, 2, 5, 6, 3], [3, 2, 2]), {"epsilon": 0.1, "expected_records": 10**5}),
     "sixteen binary attributes, a large budget": (([2] * 16, [8, 8]), {"epsilon": 10.0, "expected_records": 10**6}),
     "scheduled pairs": ((ADULT, [8, 7]), {"epsilon": 1.0, "expected_records": 10**6, "encoder": "scheduled-pairs"}),
-    "two rounds": (([6] * 8, [4, 4]), {"epsilon": 0.5, "expected_records": 10**5, "rounds": 2}),
+    "scheduled pairs, a small budget": (
+        ([6] * 8, [4, 4]), {"epsilon": 0.5, "expected_records": 10**5, "encoder": "scheduled-pairs"}
+    ),
     "an attribute that both hold": (([4, 3, 4, 2, 7], [3, 2], 1), {"epsilon": 1.0, "expected_records": 10**5}),
     "domains found with noise": (([4, 3, 4, 2], [2, 2]), {"epsilon": 1.0, "expected_records": 10**5, "prior": FOUND}),
     "two records a person": (([4, 3, 4, 2], [2, 2]), {"epsilon": 1.0, "expected_records": 10**5, "records_per_person": 2}),

@@ -22,11 +22,11 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
 @pytest.mark.parametrize(
     "options",
     [
-        {}, {"encoder": "scheduled-pairs"}, {"rounds": 2}, {"encoder": "grr"},
+        {}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"},
         {"encoder": "published", "claim_as_published": True}, {"records_per_person": 3},
         {"schema": SHARED}, {"schema": schema_of(one=(2, 3, 4, 5, 6, 7))},
     ],
-    ids=["default", "pairs", "two rounds", "responses", "published", "several records", "shared column", "one holder"],
+    ids=["default", "pairs", "responses", "published", "several records", "shared column", "one holder"],
 )  # fmt: skip
 def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any]) -> None:
     given = {"schema": TWO, "epsilon": 4.0, "expected_records": 20_000} | options

@@ -38,11 +38,11 @@ class Conversation:
     parties: dict[str, PartyRun]
 
     @classmethod
-    def make(cls, folder: Path, rounds: int = 1, seed: int = 0) -> Conversation:
+    def make(cls, folder: Path, seed: int = 0) -> Conversation:
         folder.mkdir(exist_ok=True)
         tables = write_tables(folder, seed)
         server = ServerRun.create(
-            folder / "server", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, rounds=rounds, message_bytes=50_000
+            folder / "server", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000
         )
         parties = {
             name: PartyRun.create(folder / f"{name}.run", name=name, table=tables[name], id="id") for name in server.parties
@@ -69,9 +69,8 @@ class Conversation:
         state = self.parties[name].state()
         for step in state.steps:
             if step.on == "you":
-                wanted = self.server.follow_up if "follow-up" in step.what else self.server.plan
-                assert wanted is not None
-                self.parties[name].accept(wanted.fingerprint)
+                assert self.server.plan is not None
+                self.parties[name].accept(self.server.plan.fingerprint)
 
     def play(self, rounds: int = 8) -> Conversation:
         """To the end."""

@@ -26,18 +26,18 @@ held = {}
 once, made, given = Releases.once, Releases.made, Releases.given
 
 def late(self, release, make, price):
-    if made(self, release.plan, release.party, release.kind):
+    if made(self, release.plan, release.party):
         return once(self, release, make, price)
     self.prepare()
     held[self.folder / release.name] = self, release, make(), price
     return held[self.folder / release.name][2]
 
-def known(self, plan, party, kind):
-    return held.get(self.folder / record_name(plan, party, kind))
+def known(self, plan, party):
+    return held.get(self.folder / record_name(plan, party))
 
 Releases.once = late
 Releases.made = lambda self, *what: known(self, *what) is not None or made(self, *what)
-Releases.given = lambda self, *what: known(self, *what[:3])[2] if known(self, *what[:3]) else given(self, *what)
+Releases.given = lambda self, *what: known(self, *what[:2])[2] if known(self, *what[:2]) else given(self, *what)
 turn = kills.party_turn
 
 def party_turn(run, place):
@@ -58,16 +58,16 @@ def survived(folder, mistake):
     child = os.fork()
     if not child:
         exec(mistake, globals())
-        play = kills.Play(folder, 1, "first party", "kill")
+        play = kills.Play(folder, "first party", "kill")
         steps = play.steps()
         point = next(i for i, step in enumerate(steps) if step.startswith("os.link state/hospital/") and "/message-" in step)
-        os._exit(kills.Play(folder, 1, "first party", "kill", point).play().survived)
+        os._exit(kills.Play(folder, "first party", "kill", point).play().survived)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 with tempfile.TemporaryDirectory() as name:
     kills.price_once()
     kills.tables(Path(name))
-    kills.rehearsal(Path(name), 1)
+    kills.rehearsal(Path(name))
     print(*(survived(Path(name), mistake) for mistake in sys.argv[1:]))
 """
 
@@ -80,7 +80,7 @@ def check(outcomes):
 
 
 def test_kills_at_some_points():
-    check(kill_matrix(4, rounds=(1,), timeout=600))
+    check(kill_matrix(4, timeout=600))
 
 
 @pytest.mark.slow

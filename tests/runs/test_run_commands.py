@@ -42,8 +42,8 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def start(rounds=1):
-    server = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05, "--rounds", rounds)
+def start():
+    server = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
     good("run", "server", "server", *server, "--exchange", "x")
     for name in ("hospital", "insurer"):
         good("run", "party", name, "--name", name, "--table", f"{name}.csv", "--id", "id", "--exchange", "x")
@@ -54,26 +54,22 @@ def status(folder):
     return json.loads(good("status", folder, "--json", "-"))
 
 
-def test_two_rounds_by_one_command_a_role_and_two_acceptances(place, monkeypatch):
-    start(rounds=2)
+def test_a_run_by_one_command_a_role_and_one_acceptance(place, monkeypatch):
+    start()
     for name in ("hospital", "insurer"):
         told = good("run", "party", name)
         assert "waits for you" in told
         assert f"vertimrf accept {place / name} FINGERPRINT" in told
         assert "Accepted: the plan" in good("accept", name, *status("server")["plan"].split("-"))
+        assert status(name)["steps"][2]["status"] == "done"
         good("run", "party", name)
     # The server passes the envelope of the first party on.
     assert "waits for the envelope of 'hospital'" in good("status", "insurer")
-    good("run", "server", "server")
-    good("run", "party", "insurer")
-    assert "waits  answer" in good("run", "server", "server")
+    assert "waits  message" in good("run", "server", "server")
     # From anywhere, by the folder alone.
     os.mkdir("elsewhere")
     monkeypatch.chdir("elsewhere")
     for name in ("../hospital", "../insurer"):
-        assert "waits for you" in good("run", "party", name)
-        assert "Accepted: the follow-up" in good("accept", name, status("../server")["follow_up"])
-        assert status(name)["steps"][-1]["status"] == "ready"
         good("run", "party", name, "--wait")
         assert status(name)["done"]
     assert "done   result" in good("run", "server", "../server", "--wait")
@@ -112,26 +108,6 @@ def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):
     assert status("hospital")["stopped"] in told
     # What was made before is out all the same.
     assert (place / "x" / "parties" / "hospital" / "envelopes").exists()
-
-
-def test_a_follow_up_made_again_is_the_same_and_never_written_over_another(place):
-    """The single command, on what a run has received: parties must not be given two."""
-    start(rounds=2)
-    for name in ("hospital", "insurer"):
-        good("run", "party", name)
-        good("accept", name, status("server")["plan"])
-        good("run", "party", name)
-        good("run", "server", "server")
-    good("run", "party", "insurer")
-    good("run", "server", "server")
-    messages = [f"server/received/{name}/message" for name in ("hospital", "insurer")]
-    command = ("follow-up", *messages, "--plan", "server/plan", "--key", "server/key", "--out")
-    good(*command, "follow-up.json")
-    good(*command, "follow-up.json")
-    assert (place / "follow-up.json").read_bytes() == (place / "server" / "follow-up").read_bytes()
-    (place / "follow-up.json").write_text("{}")
-    assert "all must answer one" in refused(*command, "follow-up.json")
-    assert (place / "follow-up.json").read_text() == "{}"
 
 
 def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(place):

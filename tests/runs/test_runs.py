@@ -32,7 +32,7 @@ NO_FINGERPRINT = "7QK2-M0XR-7QK2-M0XR-7QK2-M0XR-7QK2"
 
 @pytest.fixture(scope="module")
 def over(tmp_path_factory):
-    """A run of one round that is over."""
+    """A run that is over."""
     return Conversation.make(tmp_path_factory.mktemp("over") / "run").play()
 
 
@@ -51,17 +51,6 @@ def planned(tmp_path):
 
 
 @pytest.fixture
-def asked(tmp_path):
-    """The server has made its follow-up, and nobody has it."""
-    run = Conversation.make(tmp_path / "run", rounds=2)
-    while run.server.follow_up is None:
-        run.server.advance({name: party.advance(run.server.outgoing()[name]) for name, party in run.parties.items()})
-        for name in run.parties:
-            run.accept(name)
-    return run
-
-
-@pytest.fixture
 def cheap(monkeypatch):
     """Prices take half a minute to compute exactly; tests/plan/test_price.py holds them."""
     monkeypatch.setattr("vertimrf.plan.price.price_in_words", lambda *_: "Dear.")
@@ -72,9 +61,8 @@ def steps(run):
     return {step.name: step.status for step in run.state().steps}
 
 
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_a_run_ends_with_table_model_and_report(tmp_path, rounds):
-    run = Conversation.make(tmp_path / "run", rounds).play()
+def test_a_run_ends_with_table_model_and_report(tmp_path):
+    run = Conversation.make(tmp_path / "run").play()
     result = run.server.result
     assert sorted(os.listdir(result)) == ["model", "report.json", "synthetic.parquet"]
     assert set(pyarrow.parquet.read_table(result / "synthetic.parquet").column_names) == set(SCHEMA.names)
@@ -82,7 +70,7 @@ def test_a_run_ends_with_table_model_and_report(tmp_path, rounds):
     assert report["private"]
     assert report["epsilon"] <= 1.0
     sent = run.parties["hospital"].outgoing()
-    assert sorted(sent) == (["envelopes", "message", "offer"] if rounds == 1 else ["answer", "envelopes", "message", "offer"])
+    assert sorted(sent) == ["envelopes", "message", "offer"]
     assert "envelopes" not in run.parties["insurer"].outgoing()
 
 
@@ -104,7 +92,7 @@ def test_the_message_given_is_the_one_on_record_even_when_the_table_is_gone(over
     (own / "run.toml").write_text(settings.replace(over.parties["insurer"].settings.table, str(tmp_path / "gone.csv")))
     run = PartyRun(own)
     assert run.advance({})["message"] == over.parties["insurer"].outgoing()["message"]
-    record = Releases.of(PrivateKey.load(own / "key")).folder / record_name(run.plan.digest(), 1, "message")
+    record = Releases.of(PrivateKey.load(own / "key")).folder / record_name(run.plan.digest(), 1)
     data = bytearray(record.read_bytes())
     data[len(data) // 2] ^= 1
     record.write_bytes(data)
@@ -129,27 +117,13 @@ def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
     assert sorted(party.advance(back)) == ["envelopes", "message", "offer"]
 
 
-def test_a_follow_up_is_answered_once_it_is_accepted_and_no_other(asked):
-    party = asked.parties["insurer"]
-    back = asked.server.outgoing()["insurer"]
-    assert "answer" not in party.advance(back)
-    with pytest.raises(MessageError, match=r"nothing of this fingerprint.*received/follow-up"):
-        party.accept(NO_FINGERPRINT)
-    party.accept(asked.server.follow_up.fingerprint)
-    assert "answer" in party.advance(back)
-    (party.folder / "accepted" / "follow-up").write_text("00" * 32)
-    with pytest.raises(RunError, match="Another follow-up was accepted"):
-        party.accept(asked.server.follow_up.fingerprint)
-
-
-def test_a_table_that_changed_between_message_and_answer_is_refused(asked, cheap):
-    party = asked.parties["insurer"]
-    table = asked.folder / "insurer.csv"
-    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
-    party.advance(asked.server.outgoing()["insurer"])
-    party.accept(asked.server.follow_up.fingerprint)
-    with pytest.raises(PrivacyError, match="another table"):
-        party.advance({})
+def test_of_two_plans_one_is_accepted(planned, other):
+    party = planned.parties["insurer"]
+    party.advance(planned.server.outgoing()["insurer"])
+    party.accept(planned.server.plan.fingerprint)
+    (party.folder / "accepted" / "plan").write_text("00" * 32)
+    with pytest.raises(RunError, match="Another plan was accepted"):
+        party.accept(planned.server.plan.fingerprint)
 
 
 def test_what_comes_twice_is_ignored_and_what_is_different_refused(over, other):
@@ -173,15 +147,15 @@ def test_files_of_another_run_are_refused_and_do_not_stop_the_rest(planned, othe
     server.advance({"hospital": own | {"message": foreign["message"]}})
     assert any("made for another plan" in sentence for sentence in server.state().refused)
     assert steps(server)["envelopes"] == "done"
-    server.advance({"insurer": {"message": own["message"], "answer": b"x", "wish": b"y"}, "stranger": {"offer": b"z"}})
+    server.advance({"insurer": {"message": own["message"], "wish": b"y"}, "stranger": {"offer": b"z"}})
     refused = " ".join(server.state().refused)
-    for said in ("is that of 'hospital'", "nothing was asked", "which no run has", "'stranger' is no party of this run"):
+    for said in ("is that of 'hospital'", "which no run has", "'stranger' is no party of this run"):
         assert said in refused
     party = planned.parties["insurer"]
-    party.advance({"envelopes": foreign["envelopes"], "follow-up": b"{}"})
+    party.advance({"envelopes": foreign["envelopes"], "wish": b"{}"})
     refused = " ".join(party.state().refused)
     assert "another plan" in refused
-    assert "one round" in refused
+    assert "which no run has" in refused
     planned.play()
     # The right one came: nothing is said of the wrong one any more.
     assert not any("made for another plan" in sentence for sentence in server.state().refused)

@@ -1,4 +1,4 @@
-"""What the ledger takes for independent is: hashes of pairs, key blocks, rounds, plans and secrets, and every phantom.
+"""What the ledger takes for independent is: hashes of pairs, key blocks, plans and secrets, and every phantom.
 
 Hashes: one record alone, phantoms at the floor, so that what is published are the record's own levels. Laid end to end, they
 must be a stream of independent draws: no stretch of it repeats another one at any distance.
@@ -19,10 +19,8 @@ from scipy import fft, stats
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.follow_up import FollowUp
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
-from vertimrf.plan.schedule import Schedule
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
@@ -131,7 +129,7 @@ def test_both_sides_of_a_pair_have_the_same_levels_and_every_pair_its_own() -> N
         np.testing.assert_array_equal(mine, theirs)
 
 
-# --- through a party: rounds, plans, follow-ups ---
+# --- through a party: plans and secrets ---
 
 SCHEMA = Schema.of({
     "one": [Attribute.integer("a", 2), Attribute.integer("b", 2)],
@@ -142,14 +140,9 @@ SCHEMA = Schema.of({
 @functools.cache
 def plan_of() -> Plan:
     # So much budget that there are hardly any phantoms, and levels start at 1.
-    plan = make_plan(SCHEMA, epsilon=300.0, expected_records=100, nonce="independent", keys=40_000, rounds=2)
+    plan = make_plan(SCHEMA, epsilon=300.0, expected_records=100, nonce="independent", keys=6_000, encoder="scheduled-pairs")
     assert plan.sketch.floor <= 1
     return plan
-
-
-def follow_up_of(plan: Plan, pairs: tuple[ScheduledPair, ...] | None = None) -> FollowUp:
-    bins = tuple((np.zeros(2, np.int64),) for _ in plan.groups)
-    return FollowUp(plan, plan.schedule if pairs is None else Schedule.of(plan.schema, plan.groups, pairs), bins)
 
 
 def one_record(party: str) -> Table:
@@ -157,30 +150,16 @@ def one_record(party: str) -> Table:
     return Table(part, np.array([7], np.uint64), np.zeros((len(part), 1), np.uint16))
 
 
-def first_round(plan: Plan, secret: Secret, party: str = "one") -> np.ndarray:
+def released(plan: Plan, secret: Secret, party: str = "one") -> np.ndarray:
     message = Party(plan, party, secret, NoPhantoms(0)).run(one_record(party))
     return np.concatenate([table[0] for table in message.sketches])
 
 
-def second_round(follow_up: FollowUp, secret: Secret, party: str = "one") -> np.ndarray:
-    answer = Party(follow_up.plan, party, secret, NoPhantoms(0)).answer(one_record(party), follow_up)
-    return np.concatenate([table[0] for table in answer.sketches])
-
-
-def test_levels_of_rounds_plans_and_follow_ups_are_independent() -> None:
-    """The same pairs with the same numbers of keys, asked once more in every way there is."""
+def test_levels_of_plans_and_secrets_are_independent() -> None:
+    """The same pairs with the same numbers of keys, under other plans and another secret."""
     secret, plan = Secret(SECRET), plan_of()
-    other = replace(plan, nonce="another")
-    pairs = list(plan.sketch.pairs)
-    pairs[0], pairs[-1] = (replace(pair, keys=pair.keys + more) for pair, more in ((pairs[0], 1), (pairs[-1], -1)))
-    streams = [
-        first_round(plan, secret),
-        second_round(follow_up_of(plan), secret),
-        second_round(follow_up_of(plan, tuple(pairs)), secret),
-        first_round(other, secret),
-        second_round(follow_up_of(other), secret),
-        first_round(plan, Secret(bytes(32))),
-    ]
+    plans = [plan, replace(plan, nonce="another"), replace(plan, nonce="a third")]
+    streams = [*(released(own, secret) for own in plans), released(plan, Secret(bytes(32)))]
     for i, one in enumerate(streams):
         assert one.size == sum(pair.keys for pair in plan.sketch.pairs) > 5_000
         for earlier in streams[:i]:
@@ -190,9 +169,7 @@ def test_levels_of_rounds_plans_and_follow_ups_are_independent() -> None:
 
 def test_both_parties_derive_the_same_hashes() -> None:
     plan, secret = plan_of(), Secret(SECRET)
-    np.testing.assert_array_equal(first_round(plan, secret, "one"), first_round(plan, secret, "two"))
-    follow_up = follow_up_of(plan)
-    np.testing.assert_array_equal(second_round(follow_up, secret, "one"), second_round(follow_up, secret, "two"))
+    np.testing.assert_array_equal(released(plan, secret, "one"), released(plan, secret, "two"))
 
 
 # --- phantoms ---

@@ -227,7 +227,7 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         VertiMRF("count-sketches", "count sketches (the default)"),
-        VertiMRF("one-round", "scheduled pairs, one round", {"encoder": "scheduled-pairs"}),
+        VertiMRF("one-round", "scheduled pairs", {"encoder": "scheduled-pairs"}),
         VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
         VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),
         Centralized(),

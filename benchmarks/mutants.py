@@ -225,8 +225,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a draft is made, and renamed, by names that lead elsewhere by then",
         "files/shared_folder.py",
-        "os.rename(draft, last, src_dir_fd=folder, dst_dir_fd=folder)",
-        "os.rename(draft, self._root.joinpath(*parts, last), src_dir_fd=folder)",
+        "replacing(last, synced=True, dir_fd=folder)",
+        "replacing(self._root.joinpath(*parts, last), synced=True)",
         ("runs/test_exchange.py::test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere",),
     ),
     Mutation(

@@ -348,9 +348,9 @@ def test_a_party_killed_around_its_record_sends_one_message(folder, when):
 import os, signal, sys
 from vertimrf.cli import main
 link = os.link
-def killed(*paths):
+def killed(*paths, **more):
     if {when == "after"}:
-        link(*paths)
+        link(*paths, **more)
     os.kill(os.getpid(), signal.SIGKILL)
 os.link = killed
 main(sys.argv[1:])

@@ -99,15 +99,6 @@ def test_cross_party_correlation_survives(plan, parts):
     assert (0, 2) in trial.result.crossing
 
 
-@pytest.mark.parametrize("settings", [{"reduction": "hisrec"}, {"reduction": "unisam"}, {"consistency": True}])
-def test_the_papers_devices_by_name(parts, settings):
-    plan = plan_of_two(epsilon=4.0)
-    codes = run_protocol(plan, parts, RunOptions(seed=1, **settings)).result.codes
-    assert np.mean(codes[0] == codes[2]) > 0.8
-    with pytest.raises(PlanError, match="reduction"):
-        run_protocol(plan, parts, RunOptions(reduction="magic"))
-
-
 def test_parties_may_publish_one_way_marginals_alone(parts):
     plan = plan_of_two(local_models=False)
     assert all(local.units == 0 for local in plan.local)

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from .errors import PlanError
 from .progress import Logged, Progress
 
-__all__ = ["REDUCTIONS", "RunOptions"]
-
-REDUCTIONS = ("fit", "hisrec", "unisam")
+__all__ = ["RunOptions"]
 
 
 @dataclass(frozen=True)
@@ -19,11 +17,6 @@ class RunOptions:
     Attributes:
         rows: synthetic rows; default the noisy record count.
         seed: of the sampling of synthetic rows only; privacy noise always comes from the operating system.
-        reduction: what becomes of binned cross-party marginals. "fit": the model is fitted to the bins, and the values within
-            follow from one-way marginals by maximum entropy; for comparison, the paper's "hisrec" (the same proportions,
-            written out before the fit) and "unisam" (equal proportions).
-        consistency: whether the paper's consistency enforcement is run on cross-party marginals before the fit, which
-            reconciles by precision what it is given.
         num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
         progress: told of each step as it starts, and of how far it has come; default the logger ``vertimrf``, as information.
 
@@ -33,14 +26,10 @@ class RunOptions:
 
     rows: int | None = None
     seed: int | None = None
-    reduction: str = "fit"
-    consistency: bool = False
     num_threads: int | None = None
     progress: Progress = field(default_factory=Logged)
 
     def __post_init__(self) -> None:
-        if self.reduction not in REDUCTIONS:
-            raise PlanError(f"Unknown reduction {self.reduction!r}; use one of {', '.join(REDUCTIONS)}.")
         if self.rows is not None and self.rows < 1:
             raise PlanError(f"A synthetic table has at least 1 row, not {self.rows}.")
         if self.num_threads is not None and self.num_threads < 1:

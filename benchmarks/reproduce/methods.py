@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from vertimrf import Synthesizer
+from vertimrf.keys import KeyRing
+from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Shares
@@ -24,12 +26,13 @@ from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
+from .ablations import Treatment, treated
+
 __all__ = ["METHODS", "PEERS", "Method", "Outcome"]
 
 Codes = npt.NDArray[np.uint16]
 Split = Sequence[Sequence[int]]
 PARTY_PHASES = ("LocMRF", "LocEnc", "sending")
-RUN_OPTIONS = ("reduction", "consistency")
 COUNT_SHARE = 0.01
 # Names the Python of an environment of their own that has smartnoise-synth, whose pinned packages would replace ours.
 PEERS = "VERTIMRF_PEERS"
@@ -97,7 +100,7 @@ class VertiMRF:
     def synthesize(
         self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
     ) -> Outcome:
-        """See :class:`Method`; options are ``local_share`` and those of ``make_plan`` and ``run_protocol``."""
+        """See :class:`Method`; options are ``local_share``, the fields of ``Treatment`` and those of ``make_plan``."""
         n = codes.shape[1]
         held = [tuple(own) for own in split]
         order = [attribute for own in held for attribute in own]
@@ -108,7 +111,7 @@ class VertiMRF:
         if "local_share" in options:
             local = float(options.pop("local_share")) * (1 - COUNT_SHARE)
             planned["shares"] = Shares(COUNT_SHARE, local, 1 - COUNT_SHARE - local)
-        run = {name: options.pop(name) for name in RUN_OPTIONS if name in options}
+        treatment = Treatment(options.pop("reduction", "fit"), options.pop("consistency", False))
         start = time.perf_counter()
         plan = make_plan(
             schema, epsilon=epsilon, delta=delta, expected_records=n, nonce=os.urandom(16).hex(), **planned, **options
@@ -117,9 +120,16 @@ class VertiMRF:
         digests = np.random.default_rng(0).integers(0, 1 << 64, n, np.uint64)
         tables = [Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(own)])) for i, own in
                   enumerate(held)]  # fmt: skip
-        trial = run_protocol(plan, tables, RunOptions(rows=n, seed=seed, **run))
+        ring = KeyRing.new(plan.party_names)
+        plan = replace(plan, public_keys=ring.public)
+        with tempfile.TemporaryDirectory() as folder:
+            trial = run_protocol(plan, tables, RunOptions(rows=n, seed=seed), folder, ring)
+            model, rows = trial.model, trial.result.codes
+            if treatment != Treatment():
+                messages = [Message.load(Path(folder, f"{name}.message"), plan, ring.server) for name in plan.party_names]
+                model, rows = treated(plan, messages, treatment, n, seed)
         made = np.empty_like(codes)
-        made[order] = trial.result.codes
+        made[order] = rows
         parties = sum(trial.seconds.get(phase, 0.0) for phase in PARTY_PHASES)
         return Outcome(
             codes=made,
@@ -128,7 +138,7 @@ class VertiMRF:
             server_seconds=planning + sum(trial.seconds.values()) - parties,
             spent=trial.ledger.epsilon,
             private=not trial.ledger.reasons,
-            detail={"cells": int(trial.model.tree.cells), "crossing": len(trial.result.crossing)},
+            detail={"cells": int(model.tree.cells)},
         )
 
 

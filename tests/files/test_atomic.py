@@ -46,7 +46,7 @@ def test_what_fails_leaves_nothing(tmp_path):
 
     def fail():
         with replacing(tmp_path / "file") as draft:
-            draft.write_text("half")
+            draft.write(b"half")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):

@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks.attacks.double_release import RELEASE, child, steps
 from vertimrf.errors import PrivacyError
+from vertimrf.files import atomic
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
-from vertimrf.party import releases as releases_module
 from vertimrf.party.records import InMemory
 from vertimrf.party.releases import Releases, table_digest
 from vertimrf.plan.attribute import Attribute
@@ -72,8 +72,8 @@ def test_killed_at_any_step_the_next_run_releases_what_was_released_or_nothing_w
 def test_the_entry_of_a_record_is_on_the_disk_before_its_bytes_are_given(releases, monkeypatch):
     """A link that only memory holds is lost with the machine's power, after its bytes may have been sent."""
     entries = []
-    sync = releases_module.sync
-    monkeypatch.setattr(releases_module, "sync", lambda folder: (entries.append(sorted(os.listdir(folder))), sync(folder)))
+    sync = atomic.sync
+    monkeypatch.setattr(atomic, "sync", lambda at, **more: (entries.append(sorted(os.listdir(at))), sync(at, **more)))
     releases.once(RELEASE, fresh, price)
     assert any(RELEASE.name in listed for listed in entries)
 
@@ -157,7 +157,7 @@ def test_nothing_is_made_where_no_record_can_be_kept(tmp_path, monkeypatch):
 def test_a_full_disk_or_a_file_system_without_links_releases_nothing(releases, monkeypatch, broken):
     releases.folder.mkdir(parents=True)
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:

@@ -15,13 +15,13 @@ from builders import schema_of
 from runs.conversation import RECORDS, SCHEMA, Conversation, files_of
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, SchemaError, TableError
+from vertimrf.files.atomic import DRAFT
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.plan.planner import make_plan
-from vertimrf.runs import folder as folder_module
 from vertimrf.runs.files import file_name
 from vertimrf.runs.folder import locked
 from vertimrf.runs.party_run import PartyRun
@@ -447,7 +447,7 @@ def test_the_result_is_on_the_disk_before_it_has_its_name(planned, monkeypatch):
     planned.play()
     at = done.index("to result")
     draft = done[at - 1]
-    assert folder_module.DRAFT.fullmatch(draft)
+    assert DRAFT.fullmatch(draft)
     assert {f"{draft}/{name}" for name in ("model", "report.json", "synthetic.parquet")} | {draft} <= set(done[:at])
     assert done[at + 1] == "."
 

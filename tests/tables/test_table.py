@@ -767,7 +767,7 @@ def test_failed_writes_leave_nothing(tmp_path: Path) -> None:
 
     def stop_half_way() -> None:
         with replacing(kept) as draft:
-            draft.write_text("half of the new")
+            draft.write(b"half of the new")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,8 +16,10 @@ from ..errors import VertiMRFError
 from .canonical import json_of
 
 __all__ = [
+    "DRAFT",
     "MOST_JSON",
     "MOST_KEY",
+    "draft_of",
     "kind_of",
     "open_regular",
     "parse_json",
@@ -32,15 +35,29 @@ __all__ = [
 # values. A file that somebody else sent must not fill the memory of who looks at it.
 MOST_KEY = 1 << 20
 MOST_JSON = 1 << 26
+# Names of drafts: those of the files that they were to be, behind a dot and eight digits.
+DRAFT = re.compile(r"\.[0-9a-f]{8}\.(.+)")
 KINDS = {
     stat.S_IFBLK: "a device", stat.S_IFCHR: "a device", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe",
     stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFSOCK: "a socket",
 }  # fmt: skip
 
 
+def draft_of(path: Path) -> Path:
+    """A new name beside a path, for what is not whole yet; ``DRAFT`` matches it."""
+    return path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+
+
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, private: bool = False, synced: bool = False) -> Iterator[Path]:
-    """Give a path to write to, in the same folder, that replaces ``path`` when the block ends without an error.
+def replacing(
+    path: str | os.PathLike[str],
+    *,
+    private: bool = False,
+    synced: bool = False,
+    once: bool = False,
+    dir_fd: int | None = None,
+) -> Iterator[BinaryIO]:
+    """Give a new file in the same folder, which replaces ``path`` when the block ends without an error.
 
     Args:
         path: the file to be.
@@ -48,23 +65,36 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False, synced: bo
             before.
         synced: whether it is to outlast a power cut from the moment it is there: for what cannot be had again, and for what
             others are told of.
+        once: whether a file that is there stays, whoever made it and when. The file system must have hard links.
+        dir_fd: the open folder that the path is relative to.
 
     Raises:
         OSError: the folder is missing or not writable; nothing is left behind.
     """
     target = Path(path)
-    draft = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
+    draft = draft_of(target)
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, 0o600 if private else 0o666, dir_fd=dir_fd)
+
+    file = open(draft, "xb", opener=opener)  # noqa: SIM115 (closed before it is renamed, and removed only if this made it)
     try:
-        yield draft
+        with file:
+            yield file
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
+        if once:
+            # Of several processes the first makes the file, and may have removed the drafts of the others.
+            with suppress(FileExistsError, FileNotFoundError):
+                os.link(draft, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        else:
+            os.replace(draft, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         if synced:
-            sync(draft)
-        draft.replace(target)
-        if synced:
-            sync(target.parent)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+            sync(target.parent, dir_fd=dir_fd)
+    finally:
+        with suppress(OSError):
+            os.unlink(draft, dir_fd=dir_fd)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False) -> None:
@@ -73,8 +103,8 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, private: bool = Fa
     Raises:
         OSError: the file cannot be written.
     """
-    with replacing(path, private=private, synced=synced) as draft:
-        draft.write_bytes(data)
+    with replacing(path, private=private, synced=synced) as file:
+        file.write(data)
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False) -> None:
@@ -86,9 +116,9 @@ def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False
     write_bytes(path, text.encode(), private=private, synced=synced)
 
 
-def sync(path: str | os.PathLike[str]) -> None:
+def sync(path: str | os.PathLike[str], *, dir_fd: int | None = None) -> None:
     """Make a file's contents, or the names in a folder, outlast a crash of the machine."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY, dir_fd=dir_fd)
     try:
         os.fsync(handle)
     finally:

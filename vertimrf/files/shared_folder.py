@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from ..errors import ObstacleError
-from .atomic import kind_of, open_regular
+from .atomic import DRAFT, kind_of, open_regular, replacing
 
 __all__ = ["SharedFolder"]
 
@@ -77,22 +74,15 @@ class SharedFolder:
         with self._beneath(parts, make=True) as folder:
             assert folder is not None
             # Drafts of a process that was killed: a file has one writer, and that one works alone on its run.
-            drafts = re.compile(rf"\.[0-9a-f]{{8}}\.{re.escape(last)}")
-            for left in filter(drafts.fullmatch, os.listdir(folder)):
-                with suppress(OSError):
-                    os.unlink(left, dir_fd=folder)
-            draft = f".{secrets.token_hex(4)}.{last}"
+            for left in os.listdir(folder):
+                if (draft := DRAFT.fullmatch(left)) and draft[1] == last:
+                    with suppress(OSError):
+                        os.unlink(left, dir_fd=folder)
             try:
-                with _new_file(draft, folder) as file:
+                with replacing(last, synced=True, dir_fd=folder) as file:
                     file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.rename(draft, last, src_dir_fd=folder, dst_dir_fd=folder)
-                os.fsync(folder)
-            except BaseException as error:
-                with suppress(OSError):
-                    os.unlink(draft, dir_fd=folder)
-                raise self._named(error, folder, parts, last) if isinstance(error, OSError) else error from None
+            except OSError as error:
+                raise self._named(error, folder, parts, last) from None
 
     def stamp(self, name: str) -> object:
         """Something that is equal as long as the file of that name has not been changed; None if there is no regular file."""
@@ -149,8 +139,3 @@ def _open_folder(name: str, at: int, make: bool) -> int:
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=at)
     return os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=at)
-
-
-def _new_file(name: str, folder: int) -> BinaryIO:
-    """A file that was not there before, in an open folder."""
-    return os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder), "wb")

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +22,7 @@ import numpy as np
 
 from ..errors import MessageError, PrivacyError
 from ..files import container
-from ..files.atomic import sync
+from ..files.atomic import replacing
 from ..files.state import STATE, make_folder, state_folder
 from ..keys import PrivateKey
 from .records import Records
@@ -144,19 +142,11 @@ class Releases:
         released = make()
         header["sha256"] = hashlib.sha256(released).hexdigest()
         content = container.pack(KIND, header, {"released": np.frombuffer(released, np.uint8)})
-        draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            # Who comes second to a record has sent nothing yet, and gives what is on it.
+            with replacing(path, private=True, synced=True, once=True) as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            # A link, unlike a rename, never replaces what is there: who comes second loses, and has sent nothing yet. Its draft
-            # may be gone by then, removed by who came first.
-            with suppress(FileExistsError, FileNotFoundError):
-                os.link(draft, path)
-            sync(self.folder)
         except OSError as error:
-            draft.unlink(missing_ok=True)
             raise self._unwritable(error) from None
 
     def _recorded(self, path: Path, release: Release, price: Callable[[], str]) -> bytes:

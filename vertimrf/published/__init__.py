@@ -1,1 +1,1 @@
-"""The paper's own encoders, estimators and reductions, for reproduction and comparison."""
+"""The paper's own encoders and estimators, for reproduction and comparison."""

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import logging
 import os
-import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import tomli_w
 
 from ..errors import MessageError, RunError, VertiMRFError
-from ..files.atomic import MOST_KEY, open_regular, read_bytes, sync, write_bytes, write_text
+from ..files.atomic import DRAFT, MOST_KEY, open_regular, read_bytes, sync, write_bytes, write_text
 from ..keys import PrivateKey
 from ..plan.plan import Plan
 from .state import RunState, Step
@@ -36,8 +35,6 @@ SETTINGS, KEY, LOCK, STOPPED = "run.toml", "key", ".lock", "stopped"
 RECEIVED, REFUSED = "received", "refused"
 # Refusals that are of no party's file; no party's files are so called, for names of parties are kept without dots.
 IN_EXCHANGE, OTHERS = "in.exchange", "of.others"
-# What ``replacing`` and this module call files and folders that are not whole yet.
-DRAFT = re.compile(r"\.[0-9a-f]{8}\..+")
 
 
 class RunFolder:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MessageError, PlanError, RunError
-from ..files.atomic import sync, write_text
+from ..files.atomic import draft_of, sync, write_text
 from ..keys import Offer, PublicKeys
 from ..message import Message
 from ..options import RunOptions
@@ -343,7 +342,7 @@ class ServerRun:
 
         for warning in result.warnings:
             LOG.warning("%s", warning)
-        draft = self.folder / f".{secrets.token_hex(4)}.{RESULT}"
+        draft = draft_of(self.folder / RESULT)
         draft.mkdir()
         try:
             write_table(result.pieces(), draft / self.settings.out, result.ledger.standing)

@@ -19,9 +19,7 @@ from ..options import RunOptions
 from ..plan.plan import Plan
 from ..plan.schedule import Group, crossing_pairs, released_sizes
 from ..plan.schema import Schema
-from ..published.consistency import enforce
 from ..published.randomised_response import count_marginal
-from ..published.reduction import hisrec, unisam
 from ..published.shared_keys_estimate import published_estimates
 from ..sketches.count_intersections import (
     Cells,
@@ -42,7 +40,6 @@ __all__ = [
     "cross_party_marginals",
     "one_axis",
     "predicted_marginals",
-    "reduced_marginals",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -280,22 +277,6 @@ def _counted_marginals(
         names = " × ".join(plan.schema.names[a] for a in measured.attributes)
         out.append(replace(measured, source=f"{names}, from count sketches").trimmed())
     return CrossParty(tuple(out), matches, shared)
-
-
-def reduced_marginals(
-    crossing: Sequence[Measurement], initial: MarkovRandomField, total: float, options: RunOptions
-) -> list[Measurement]:
-    """Cross-party measurements as the fit is to see them: as they are, or as the paper treats them (see ``RunOptions``)."""
-    out = list(crossing)
-    margins = {a: initial.marginal((a,)) for m in out for a in m.attributes}
-    if out and options.consistency:
-        out = enforce(out, {(a,): counts for a, counts in margins.items()}, total)
-    match options.reduction:
-        case "hisrec":
-            return [hisrec(m, margins) for m in out]
-        case "unisam":
-            return [unisam(m) for m in out]
-    return out
 
 
 @dataclass(frozen=True)

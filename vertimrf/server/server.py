@@ -31,7 +31,7 @@ from ..plan.schema import Schema
 from ..privacy.ledger import Ledger
 from ..progress import fitting
 from ..sketches.parameters import CountSketchPlan, SketchPlan
-from .cross_party import Holding, cross_party_marginals, reduced_marginals
+from .cross_party import Holding, cross_party_marginals
 from .found import Found, released_by
 from .global_graph import combine_graphs
 from .parts import PartModel, Parts, of_common_people, sample_parts
@@ -321,8 +321,7 @@ class Server:
 
         options.progress.step("global model")
         with clock("OptMRF"):
-            reduced = reduced_marginals(graph.kept, initial, total, options)
-            used = [m for m in (*local, *reduced) if graph.tree.covering(m.attributes) >= 0]
+            used = [m for m in (*local, *graph.kept) if graph.tree.covering(m.attributes) >= 0]
             fitted, beyond = initial, frozenset[tuple[int, ...]]()
             if graph.kept or apart(plan.schema)[1]:
                 told = fitting(options.progress)
@@ -331,8 +330,8 @@ class Server:
                     plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, classes=graph.classes,
                     progress=told,
                 )  # fmt: skip
-            # The paper's own ways are compared as they are.
-            if options.reduction == "fit" and isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
+            # The paper's own encoders are compared as they are.
+            if isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):
                 fitted, beyond = fit_beyond(fitted, [*local, *crossing], progress=fitting(options.progress))
         held = beyond.union(m.attributes for m in graph.kept)
         across = tuple(m.attributes for m in crossing if m.attributes in held and not plan.schema.held_together(m.attributes))

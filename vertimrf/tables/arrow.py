@@ -521,7 +521,8 @@ def write_table(
         schema = schema.with_metadata({**(schema.metadata or {}), STANDING_KEY: stated})
     rows = 0
     try:
-        with replacing(path) as draft:
+        with replacing(path) as file:
+            draft = Path(file.name)
             with _writer(draft, kind, schema) as writer:
                 for piece in itertools.chain([first], pieces):
                     writer.write_table(piece.cast(schema))

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ModelError
-from ..model.measurement import Measurement
+from vertimrf.errors import ModelError
+from vertimrf.model.measurement import Measurement
 
 __all__ = ["enforce"]
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ModelError
-from ..model.measurement import Measurement
+from vertimrf.errors import ModelError
+from vertimrf.model.measurement import Measurement
 
 __all__ = ["hisrec", "unisam"]
 

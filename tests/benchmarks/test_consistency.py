@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.reproduce.consistency import enforce
+from benchmarks.reproduce.reduction import hisrec
 from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.binning import equal_width
-from vertimrf.published.consistency import enforce
-from vertimrf.published.reduction import hisrec
 
 
 def papers_two_steps(values, rows, columns, sweeps):

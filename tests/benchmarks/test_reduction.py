@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from benchmarks.reproduce.reduction import hisrec, unisam
 from vertimrf.errors import ModelError
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.binning import equal_width
-from vertimrf.published.reduction import hisrec, unisam
 
 
 def binned(rng, sizes, bins, sigma=3.0):

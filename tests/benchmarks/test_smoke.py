@@ -28,7 +28,7 @@ SCRIPTS = {
 # Programs that other tests call, and modules that scripts import.
 ELSEWHERE = {
     "bars": "benchmarks/test_verdict.py", "mutants": "benchmarks/test_mutants.py", "peers": "benchmarks/test_peers.py",
-    "results": "benchmarks/test_results.py",
+    "results": "benchmarks/test_results.py", "size": "test_size.py",
 }  # fmt: skip
 LIBRARIES = {"datasets", "limited", "loopback", "network", "verdict", "attacks", "fuzzed"}
 EXAMPLES = {

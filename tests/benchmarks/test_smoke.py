@@ -21,8 +21,8 @@ from benchmarks.verdict import Verdict
 ROOT = Path(vertimrf.__file__).parents[1]
 # What each needs beside the package's own dependencies.
 SCRIPTS = {
-    "accountant": ("dp_accounting",), "accuracy": (), "adversary": (), "audit": (), "constants": (), "count_sketch": (),
-    "decompose": (), "encode": (), "estimation": (), "front_ends": (), "larger": ("distributed",),
+    "accuracy": (), "adversary": (), "audit": (), 
+    "encode": (), "estimation": (), "front_ends": (), "larger": ("distributed",),
     "message_size": (), "model": (), "network": ("flwr",), "overlap": (), "reproduce": (), "utility": ("sklearn",), "wide": (),
 }  # fmt: skip
 # Programs that other tests call, and modules that scripts import.

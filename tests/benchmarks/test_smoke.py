@@ -21,9 +21,9 @@ from benchmarks.verdict import Verdict
 ROOT = Path(vertimrf.__file__).parents[1]
 # What each needs beside the package's own dependencies.
 SCRIPTS = {
-    "accuracy": (), "adversary": (), "audit": (), 
+    "adversary": (), "audit": (),
     "encode": (), "estimation": (), "front_ends": (), "larger": ("distributed",),
-    "message_size": (), "model": (), "network": ("flwr",), "overlap": (), "reproduce": (), "utility": ("sklearn",), "wide": (),
+    "model": (), "network": ("flwr",), "overlap": (), "reproduce": (), "wide": (),
 }  # fmt: skip
 # Programs that other tests call, and modules that scripts import.
 ELSEWHERE = {

@@ -128,7 +128,7 @@ def test_composed_sketches_agree_with_dp_accounting():
 
 
 FEW = [GaussianEvent(4.0, count=3), GaussianEvent(9.0, 2, 5), SketchEvent(50, 2, 9, 60), GeometricEvent(8.0, 2, 2)]
-A_PLAN = [GaussianEvent(300.0), GaussianEvent(120.0, count=8), GaussianEvent(4e3, count=4096), SketchEvent(12_600, 9, 20, 400_000)]
+A_PLAN = [GaussianEvent(300.0), GaussianEvent(120.0, count=8), GaussianEvent(4e3, 1, 4096), SketchEvent(12_600, 9, 20, 400_000)]
 
 
 # Our grid adapts: both overstate the same exact value, by at most about one part in a hundred on the coarse steps of the first.

@@ -24,7 +24,6 @@ from benchmarks.attacks import (
     fingerprints,
     ids,
     many_places,
-    mutations,
     refusals,
     relay,
 )
@@ -41,7 +40,6 @@ ATTACKS: dict[str, Callable[[], Iterable[Verdict]]] = {
     "chosen ids": ids.rows,
     "many places": many_places.rows,
     "domains again": domains_again.rows,
-    "mutants": mutations.rows,
 }
 SECONDS = ("fingerprints", "double release")
 

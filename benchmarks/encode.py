@@ -1,13 +1,15 @@
-"""The encoder of scheduled pairs beside hashing every pair, a Python loop, and the machine's own limit, within one run.
+"""The encoders' speed, within one run: count sketches beside the same additions without a hash, and ten times the rows in chunks;
+scheduled pairs beside hashing every pair, a Python loop, and the machine's own limit.
 
-    python benchmarks/encode.py [--smoke] [--json FILE]
+    python benchmarks/encode.py [--quick | --smoke] [--json FILE]
 
-Set-up is outside the timed calls and kernels are warm. Run it on an otherwise idle machine.
+Set-up is outside the timed calls and kernels are warm. Run it on an otherwise idle machine. --quick has count sketches alone.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -22,20 +24,27 @@ import xxhash
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdict import SMOKE, Verdict, arguments, conclude, show
-from vertimrf.bench import bench_plan, python_work, roofline_work
+from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, conclude, show
+from vertimrf.bench import additions_work, bench_plan, python_work, roofline_work
+from vertimrf.files.bits import pack_bits
 from vertimrf.kernels import warmup
 from vertimrf.kernels.dense import encode_dense
 from vertimrf.kernels.digest import digest_strings
 from vertimrf.kernels.jit import threads
 from vertimrf.published.shared_keys import SharedKeyEncoder
+from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells
+from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
-from vertimrf.sketches.parameters import SharedKeyPlan
+from vertimrf.sketches.parameters import CountSketchPlan, SharedKeyPlan
 
 Action = Callable[[], Any]
 SECRET = bytes(32)
 # The last is a UUID's.
 ID_BYTES = (8, 16, 24, 36)
+# t = 262,144 counters a value, 8 attributes of 8 values at one party; 15 attributes of two.
+COUNTED = CountSketchPlan(128, 2048, 32.0, 4, (8,) * 8)
+ADULT = CountSketchPlan(128, 2048, 30.0, 4, (16, 7, 16, 16, 16, 7, 14, 6, 5, 2, 8, 15, 16, 41, 2))
+CHUNK = 10**6
 
 
 def table(n: int, d: int, u: int) -> tuple[np.ndarray, np.ndarray]:
@@ -59,6 +68,33 @@ def encode_pairs(n: int, d: int, u: int, t: int, chunk: int | None = None) -> Ac
             encoder.result()
 
     return action
+
+
+def encode_counted(rows: int, chunk: int = CHUNK) -> Action:
+    """Count sketches of a party, from arrays to packed codes."""
+    size = min(rows, chunk)
+    digests, codes = table(size, 8, 8)
+    held = [np.full(8, rows / 8)] * 8
+
+    def action() -> None:
+        encoder = CountSketchEncoder(COUNTED, range(8), SECRET)
+        for first in range(0, rows, size):
+            # Fresh records for every chunk, at next to no cost.
+            encoder.update(digests + np.uint64(first), codes)
+        for counters in encoder.result(held):
+            pack_bits(counters, COUNTED.bits)
+
+    return action
+
+
+def all_pairs() -> Action:
+    """Every pair of Adult's attributes, from unpacked codes of count sketches to counts with errors."""
+    rng = np.random.default_rng(0)
+    groups = [
+        CountedGroup(rng.integers(0, 16, (u, ADULT.numbers)).astype(np.uint8), *[np.full(u, 45_222 / u)] * 2, np.zeros(u))
+        for u in ADULT.sizes
+    ]
+    return lambda: estimate_cells(ADULT, groups, 45_222)
 
 
 def encode_shared_keys(n: int, d: int, u: int, t: int) -> Action:
@@ -96,16 +132,16 @@ def string_ids(n: int, width: int) -> tuple[Action, Action]:
     return lambda: digest_strings(SECRET[:16], offsets, data), lambda: [xxhash.xxh64_intdigest(x.encode()) for x in ids]
 
 
-def medians(*actions: Action, rounds: int = 5) -> list[float]:
+def medians(*actions: Action, rounds: int = 5, clock: Callable[[], float] = time.perf_counter) -> list[float]:
     """Median seconds of each action; they take turns, so that a disturbance hits all of them alike."""
     for action in actions:
         action()
     seconds: list[list[float]] = [[] for _ in actions]
     for _ in range(rounds):
         for action, taken in zip(actions, seconds, strict=True):
-            begin = time.perf_counter()
+            begin = clock()
             action()
-            taken.append(time.perf_counter() - begin)
+            taken.append(clock() - begin)
     return [statistics.median(taken) for taken in seconds]
 
 
@@ -133,8 +169,28 @@ def with_threads(count: int, action: Action) -> Action:
     return run
 
 
+def counted_rows(smoke: bool) -> Iterator[Verdict]:
+    """Count sketches: encoding, the same additions, all pairs; then ten times the rows, by processor time."""
+    rows = 10_000 if smoke else CHUNK
+    additions = additions_work(COUNTED, table(rows, 8, 8)[1])
+    names = ("encoding", "the same additions without a hash", "all pairs of Adult")
+    works = dict(zip(names, (encode_counted(rows), additions, all_pairs()), strict=True))
+    for name, seconds in zip(works, medians(*works.values(), rounds=3), strict=True):
+        yield Verdict(f"count sketches, {name}, {rows:,} rows: s", seconds)
+    hashed, bare = medians(encode_counted(rows), additions, rounds=3, clock=time.process_time)
+    yield Verdict("encoding, times the additions, by processor time", hashed / bare)
+    taken, peak = [], []
+    for many in (rows, 10 * rows):
+        begin = time.process_time()
+        encode_counted(many)()
+        taken.append(time.process_time() - begin)
+        peak.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    yield Verdict("ten times the rows in chunks, times as long, by processor time", taken[1] / taken[0])
+    yield Verdict("ten times the rows in chunks, times the memory", peak[1] / peak[0])
+
+
 def rows(smoke: bool) -> Iterator[Verdict]:
-    """Every figure; at smoke size of a hundredth of the records and keys."""
+    """Scheduled pairs and what else encodes; at smoke size of a hundredth of the records and keys."""
     warmup()
     million, keys = (10_000, 1024) if smoke else (10**6, 131_072)
     plan = bench_plan(8, 8, keys)
@@ -171,9 +227,13 @@ def rows(smoke: bool) -> Iterator[Verdict]:
 
 
 def main() -> None:
-    options = arguments(__doc__).parse_args()
-    verdicts = show(rows(options.size == SMOKE), "encode", options.size)
-    sys.exit(conclude(verdicts, options.json, options.size))
+    options = arguments(__doc__, quick="count sketches alone").parse_args()
+    smoke = options.size == SMOKE
+    # Memory is the peak of the process: what takes more comes behind.
+    found = show(counted_rows(smoke), "count_sketch", options.size)
+    if options.size in (FULL, SMOKE):
+        found += show(rows(smoke), "encode", options.size)
+    sys.exit(conclude(found, options.json, options.size))
 
 
 if __name__ == "__main__":

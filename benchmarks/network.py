@@ -4,6 +4,10 @@ Every role is a process of its own with a folder of its own. A party's figures a
 start to end, by which it takes the secret and makes its message once the plan is accepted; they do so one after the other: no
 party's time has another's in it. Its SuperNode carries files between that command and the SuperLink. The server's time is that
 from the last message to the table, in the process that Flower starts for it. Kernels are compiled before.
+
+    python benchmarks/network.py [--quick | --smoke] [--json FILE]
+
+Run it on an otherwise idle machine; it takes Flower (the extra "flower").
 """
 
 from __future__ import annotations
@@ -22,14 +26,16 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from tools.loopback import ROOT, Loopback, descendants
+
 from benchmarks.limited import MEASURED
-from benchmarks.loopback import ROOT, Loopback, descendants
-from benchmarks.verdict import Verdict
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
-
-__all__ = ["Figures", "play", "rows"]
 
 PARTIES = ("hospital", "insurer", "registry")
 ATTRIBUTES = 24
@@ -243,3 +249,13 @@ class Peak:
                 except OSError:
                     continue
                 self._kib = max([self._kib, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))])
+
+
+def main() -> None:
+    options = arguments(__doc__, quick="a tenth of the records").parse_args()
+    records = {FULL: 1_000_000, QUICK: 100_000, SMOKE: 5000}[options.size]
+    sys.exit(conclude(show(rows(records), "network", options.size), options.json, options.size))
+
+
+if __name__ == "__main__":
+    main()

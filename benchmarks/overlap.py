@@ -2,8 +2,8 @@
 
 A table's attributes are dealt to two parties. Each holds the people in common and half of the others, who are drawn at random, or
 depend on an attribute: people with a high value are far more often in common. What the protocol makes of it, for the people in
-common (inner) and for all of them (outer), is held against the true joins; beside the inner one stands what the protocol makes of
-tables with these people alone, and what it would make if it took the parties' people for the same (as it did once).
+common (inner) and for all of them (outer), is held against the true joins. Beside the inner one stands what the protocol makes of
+tables with these people alone.
 
     python benchmarks/overlap.py [--data FOLDER] [--quick | --smoke] [--json FILE]
 
@@ -26,8 +26,6 @@ from benchmarks import datasets
 from benchmarks.datasets import Codes, Dataset
 from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, at_most, conclude, show
 from vertimrf.distances import tvd
-from vertimrf.model.fit import fit
-from vertimrf.model.sample import sample
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
@@ -35,10 +33,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
-from vertimrf.server.cross_party import cross_party_marginals
-from vertimrf.server.global_graph import combine_graphs
-from vertimrf.server.population import estimate_total
-from vertimrf.server.server import Result, Server, measurement
+from vertimrf.server.server import Result, Server
 from vertimrf.tables.table import Table
 
 Rows = npt.NDArray[np.intp]
@@ -72,23 +67,10 @@ def tables_of(schema: Schema, data: Dataset, digests: npt.NDArray[np.uint64], ro
     ]
 
 
-def run(plan: Plan, tables: Sequence[Table], taken_for_the_same: bool = False) -> tuple[Codes, Result | None]:
-    """Rows that the protocol makes, messages handed on in memory."""
-    secret = Secret.new()
-    messages = [Party(plan, name, secret).run(table) for name, table in zip(plan.party_names, tables, strict=True)]
-    if not taken_for_the_same:
-        server = Server(plan, RunOptions(seed=0))
-        result = server.run(server.read(messages))
-        return result.codes, result
-    sizes = plan.schema.sizes
-    local = [measurement(plan, message, m) for message in messages for m in message.marginals]
-    total = estimate_total(plan, messages)
-    initial = fit(sizes, local, total)
-    crossing = cross_party_marginals(plan, messages, initial, total).measurements
-    graph = combine_graphs(plan, local, crossing, total)
-    used = [m for m in (*local, *crossing) if graph.tree.covering(m.attributes) >= 0]
-    model = fit(sizes, used, total, tree=graph.tree, warm=graph.start, classes=graph.classes)
-    return sample(model, round(total), np.random.default_rng(0)), None
+def run(plan: Plan, tables: Sequence[Table]) -> Result:
+    """What the protocol makes, messages handed on in memory."""
+    secret, server = Secret.new(), Server(plan, RunOptions(seed=0))
+    return server.run(server.read([Party(plan, name, secret).run(t) for name, t in zip(plan.party_names, tables, strict=True)]))
 
 
 def outer_codes(codes: Codes, sizes: Sequence[int], held: npt.NDArray[np.bool_], owners: Sequence[int]) -> Codes:
@@ -125,8 +107,7 @@ def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int,
         return tvd(real, codes, sizes, (3,))[3]
 
     name = f"{overlap:.0%} in common, {'by an attribute' if dependent else 'at random'}"
-    codes, result = run(plan_for(len(one)), tables)
-    assert result is not None
+    result = run(plan_for(len(one)), tables)
     if result.overlap is not None:
         (match,) = result.overlap.common
         yield Verdict(f"{name}: people in common", len(both))
@@ -134,25 +115,16 @@ def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int,
         yield Verdict(f"{name}: its standard error", match.error)
         yield at_most(f"{name}: standard errors that it is off", abs(match.records - len(both)) / match.error, 5.0)
     yield Verdict(f"{name}: found to hold the same people (1: yes)", float(result.overlap is None))
-    inner = distance(real, codes)
+    inner = distance(real, result.codes)
     if overlap == 1:
         yield Verdict(f"{name}: inner 3-way TVD", inner)
         return
-    alone, _ = run(plan_for(len(both)), tables_of(schema, data, digests, (both, both)))
-    reference = distance(real, alone)
+    reference = distance(real, run(plan_for(len(both)), tables_of(schema, data, digests, (both, both))).codes)
     yield Verdict(f"{name}: inner 3-way TVD", inner)
     yield Verdict(f"{name}: inner 3-way TVD, of tables with the people in common alone", reference)
     yield Verdict(f"{name}: inner 3-way TVD, over that of the people in common alone", inner / reference)
-    try:
-        naive, _ = run(plan_for(len(one)), tables, taken_for_the_same=True)
-        yield Verdict(f"{name}: inner 3-way TVD, parties' people taken for the same", distance(real, naive))
-    except Exception as error:
-        print(f"{name}: parties' people taken for the same: {error}")
-        yield Verdict(f"{name}: inner 3-way TVD, parties' people taken for the same", None)
-
     plan = plan_for(len(one), "outer")
-    codes, result = run(plan, tables)
-    assert result is not None
+    result = run(plan, tables)
     if result.held is None:
         return
     everybody = np.unique(np.concatenate([one, two]))
@@ -161,7 +133,7 @@ def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int,
     told = np.array([[party in own for own in holders] for party in plan.party_names])[:, result.held]
     wider = [size + 1 for size in data.sizes]
     truth = outer_codes(data.codes[:, everybody], data.sizes, held, owners)
-    yield Verdict(f"{name}: outer 3-way TVD", distance(truth, outer_codes(codes, data.sizes, told, owners), wider))
+    yield Verdict(f"{name}: outer 3-way TVD", distance(truth, outer_codes(result.codes, data.sizes, told, owners), wider))
 
 
 def main() -> None:

@@ -31,6 +31,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.limited import MEASURED, end_cleanly, limited, tell
+from benchmarks.model import Peer
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, conclude, show
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,39 +51,24 @@ def clock(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, out
 
 
-class Peer:
+class CensusPeer(Peer):
     """mbi on the census domain."""
 
-    def __init__(self) -> None:
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_enable_compilation_cache", False)
-        import mbi
-
-        self.mbi = mbi
-        self.names = [str(i) for i in range(len(CENSUS))]
-        self.domain = mbi.Domain(self.names, CENSUS)
+    names = tuple(str(i) for i in range(len(CENSUS)))
 
     def counted(self, codes: np.ndarray, pairs: list[tuple[int, int]]) -> list[np.ndarray]:
-        data = self.mbi.Dataset(dict(zip(self.names, codes, strict=True)), self.domain)
+        data = self.mbi.Dataset(dict(zip(self.names, codes, strict=True)), self.mbi.Domain(self.names, CENSUS))
         return [np.asarray(data.project((str(a), str(b))).datavector(flatten=False)) for a, b in pairs]
-
-    def asked(self, model: Any, attributes: tuple[int, ...]) -> np.ndarray:
-        return np.asarray(model.project(tuple(map(str, attributes))).datavector(flatten=False))
 
     def model(self, ours: Any) -> Any:
         """Our factors as mbi's model, with our marginals of the same attributes: mbi's own calibration compiles for minutes."""
-        factors, marginals = {}, {}
+        domain, (factors, marginals) = self.mbi.Domain(self.names, CENSUS), ({}, {})
         for f, table in zip(ours.factors, ours.marginals([f.attributes for f in ours.factors]), strict=True):
             names = tuple(map(str, f.attributes))
-            factors[names] = self.mbi.Factor(self.domain.project(names), np.asarray(f.logs))
-            marginals[names] = self.mbi.Factor(self.domain.project(names), table)
-        return self.mbi.MarkovRandomField(
-            potentials=self.mbi.CliqueVector(self.domain, tuple(factors), factors),
-            marginals=self.mbi.CliqueVector(self.domain, tuple(marginals), marginals),
-            total=ours.total,
-        )
+            factors[names] = self.mbi.Factor(domain.project(names), np.asarray(f.logs))
+            marginals[names] = self.mbi.Factor(domain.project(names), table)
+        vectors = (self.mbi.CliqueVector(domain, tuple(own), own) for own in (factors, marginals))
+        return self.mbi.MarkovRandomField(*vectors, ours.total)
 
 
 def census_codes(records: int) -> np.ndarray:
@@ -106,8 +92,8 @@ def census_model(records: float) -> Any:
     return fit(CENSUS, measurements, records, steps=2)
 
 
-def peer_or_none() -> Peer | None:
-    return Peer() if importlib.util.find_spec("mbi") else None
+def peer_or_none() -> CensusPeer | None:
+    return CensusPeer() if importlib.util.find_spec("mbi") else None
 
 
 def versus(name: str, ours: float, theirs: float | None) -> Iterator[Verdict]:
@@ -149,8 +135,8 @@ def marginal_rows(data: Path, size: str) -> Iterator[Verdict]:
         other = peer.model(model)
         apart = [i for i, pair in enumerate(pairs) if model.tree.covering(pair) < 0]
         asked = sorted(map(int, np.random.default_rng(2).choice(apart, 10, replace=False)))
-        first, tables = clock(lambda: [peer.asked(other, pairs[i]) for i in asked])
-        again, _ = clock(lambda: [peer.asked(other, pairs[i]) for i in asked])
+        first, tables = clock(lambda: [peer.marginal(other, pairs[i]) for i in asked])
+        again, _ = clock(lambda: [peer.marginal(other, pairs[i]) for i in asked])
         theirs, compiling = again / len(asked) * len(apart), first / len(asked) * len(apart)
         worst = max(float(np.abs(table - marginals[i]).max()) / model.total for i, table in zip(asked, tables, strict=True))
     name = "3,240 pair marginals of a fitted model (mbi: from 10 of them, compiled before)"

@@ -1,4 +1,4 @@
-"""What damaged and hostile files once did to whoever read them; each found by `benchmarks/fuzz.py`."""
+"""What damaged and hostile files once did to whoever read them; each found by `tests/tools/fuzz.py`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,9 @@ to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
     python -m benchmarks.reproduce --smoke                         a run or two of every experiment, seconds
     python -m benchmarks.reproduce --quick                         every experiment at a small scale, minutes
     python -m benchmarks.reproduce --docs docs                     everything, many hours
-    python -m benchmarks.reproduce --only bars --page docs/measured.md  what the library is held to
+    python -m benchmarks.reproduce --only bars --page docs/measured.md --readme README.md   what the library is held to
+    python -m benchmarks.reproduce --only messages --page docs/message-size.md              accuracy against message size
+    python -m benchmarks.reproduce --only utility --page docs/utility.md                    what rows are good for
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def work(runs: list[Run], total: int, store: Store, folder: Path) -> list[str]:
             print(f"FAILED {failures[-1]}", flush=True)
             continue
         store.add(run, result, revision)
-        figure = next(f"{name} {result[name]:.4f}" for name in ("tvd3", "misclassification") if name in result)
+        figure = next(f"{name} {result[name]:.4f}" for name in ("tvd3", "misclassification", "propensity") if name in result)
         left = (time.perf_counter() - begun) / (i + 1) * (len(runs) - i - 1)
         print(
             f"[{total - len(runs) + i + 1}/{total}] {run.label()}: {figure}, {time.perf_counter() - start:.1f} s"
@@ -66,12 +68,13 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=datasets.FOLDER, help="folder of NAME.csv.gz files")
     parser.add_argument("--out", type=Path, default=Path("reproduce-results"), help="folder of runs.jsonl and runs.csv")
     parser.add_argument("--docs", type=Path, help="folder for experiments.md and its plots")
-    parser.add_argument("--page", type=Path, help="write a summary of the bars between this file's markers")
+    parser.add_argument("--page", type=Path, help="write the tables of bars, messages or utility between this file's markers")
+    parser.add_argument("--readme", type=Path, help="write the README's lines of the bars between this file's markers")
     parser.add_argument("--only", action="append", choices=sorted(EXPERIMENTS), help="an experiment; repeat for several")
     parser.add_argument("--seeds", type=int, help="default 5, or 1 with --quick")
     parser.add_argument("--datasets", nargs="+", choices=sorted(PAPER_SPLITS), help="of the experiments over all data sets")
     parser.add_argument("--methods", nargs="+", help="leave other methods out of the curves")
-    parser.add_argument("--epsilons", nargs="+", type=float, help="of the curves")
+    parser.add_argument("--epsilons", nargs="+", type=float, help="of the curves and bars")
     parser.add_argument("--report-only", action="store_true", help="run nothing, write the tables of what there is")
     return parser.parse_args(argv)
 
@@ -88,7 +91,7 @@ def scale_of(options: argparse.Namespace) -> Scale:
             sys.exit(f"Unknown or missing method {sorted(unknown)[0]!r}; there are {', '.join(scale.methods)}.")
         scale = replace(scale, methods=tuple(m for m in scale.methods if m in options.methods))
     if options.epsilons:
-        scale = replace(scale, epsilons=tuple(options.epsilons))
+        scale = replace(scale, epsilons=tuple(options.epsilons), bar_epsilons=tuple(options.epsilons))
     return scale
 
 
@@ -115,8 +118,9 @@ def run(options: argparse.Namespace) -> int:
             print(f"{options.data} has no {absent[0]}.csv.gz; give its folder with --data, or try --quick.", file=sys.stderr)
             return 2
     print(f"{total} runs, {total - len(runs)} of them done", flush=True)
-    if options.page and (options.size != FULL or "bars" not in names):
-        print("--page takes the full bars: leave --quick out, and --only or have bars among it.", file=sys.stderr)
+    written = [name for name in names if name in report.TABLES]
+    if (options.page or options.readme) and (options.size != FULL or len(written) != 1):
+        print(f"--page takes one full experiment: no --quick, and --only of {', '.join(report.TABLES)}.", file=sys.stderr)
         return 2
     failures = [] if options.report_only else work(runs, total, store, options.data)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -129,20 +133,24 @@ def run(options: argparse.Namespace) -> int:
     else:
         for name in names:
             print("\n" + report.SECTIONS[name][2](page))
-    if "bars" in names:
-        if options.docs:
-            print(report.bars_section(page))
+    if "bars" in names and options.docs:
+        print(report.bars_section(page))
+    if options.page or options.readme:
+        # Five seeds and all data sets, as the page says, whatever this call was narrowed to.
+        full = full_scale(FULL_SEEDS)
+        if missing := len(pending(full, written, store)[0]):
+            print(f"The pages are left as they are: {missing} runs are missing.", file=sys.stderr)
+            return 1
+        whole = report.Page(store, full)
         if options.page:
-            # Five seeds and all data sets, as the page says, whatever this call was narrowed to.
-            full = full_scale(FULL_SEEDS)
-            if missing := len(pending(full, ["bars"], store)[0]):
-                print(f"{options.page} is left as it is: {missing} runs of the bars are missing.", file=sys.stderr)
-                return 1
-            put_between(options.page, "bars", report.summary(report.Page(store, full)))
+            for mark, table in report.TABLES[written[0]].items():
+                put_between(options.page, mark, table(whole))
+        if options.readme:
+            put_between(options.readme, "accuracy in short", report.accuracy(whole, short=True))
     for failure in failures:
         print(f"FAILED {failure}", file=sys.stderr)
-    verdicts = [line.verdict for line in report.bars(page, options.size)] if "bars" in names else []
-    missed = conclude(show(verdicts, "tvd", options.size), options.json, options.size)
+    verdicts = [verdict for name in names if name in report.VERDICTS for verdict in report.VERDICTS[name](page, options.size)]
+    missed = conclude(show(verdicts, "tvd message_size utility", options.size), options.json, options.size)
     return 1 if failures else missed if options.json else 0
 
 

@@ -58,6 +58,10 @@ def execute(run: Run, folder: Path) -> Result:
         "threads": numba.get_num_threads(),
         **made.detail,
     }
+    if run.metric == "utility":
+        from .usefulness import judged
+
+        return result | judged(whole, made.codes, run.seed)
     if run.metric == "svm":
         labels = labels_of(whole)
         positive = [1 if whole.sizes[label] == 2 else majority(whole.codes[label]) for label in labels]

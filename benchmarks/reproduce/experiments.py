@@ -24,6 +24,22 @@ SPLITS = tuple(f"importance={alpha}" for alpha in ("0.1", "1", "10", "100")) + t
 )
 
 
+# Messages of so many megabytes: data set, method, epsilon, size. None where a method's messages have a size of their own.
+Message = tuple[str, str, float, float | None]
+MESSAGES: tuple[Message, ...] = (
+    *(("adult", DEFAULT, 0.8, mb) for mb in (1, 4, 16, 64)),
+    *(("nltcs", DEFAULT, 0.8, mb) for mb in (0.25, 1, 4)),
+    *((data, DEFAULT, 0.8, mb) for data in ("br2000", "fire") for mb in (4, 16)),
+    *(("adult", DEFAULT, epsilon, 16) for epsilon in (0.2, 3.2)),
+    *(("adult", "one-round", 0.8, mb) for mb in (1, 4, 16, 64)),
+    *(("nltcs", "one-round", 0.8, mb) for mb in (1, 4, 64)),
+    *((data, "one-round", 0.8, mb) for data in ("br2000", "fire") for mb in (4, 16, 64)),
+    *((data, method, 0.8, None) for data in ("nltcs", "adult", "br2000", "fire") for method in ("fo", "published")),
+    ("pisa", DEFAULT, 0.8, 16),
+    ("pisa", "one-round", 0.8, 64),
+)
+
+
 @dataclass(frozen=True)
 class Scale:
     """How much is run.
@@ -41,6 +57,7 @@ class Scale:
         splits: of the attribute-split experiment.
         bar_epsilons: of what the library is held to.
         folds: of classification, how many of the five are run.
+        messages: cases of the message sizes.
     """
 
     data: tuple[str, ...]
@@ -57,6 +74,7 @@ class Scale:
     splits: tuple[str, ...] = SPLITS
     bar_epsilons: tuple[float, ...] = (0.2, 0.8, 3.2)
     folds: int = FOLDS
+    messages: tuple[Message, ...] = MESSAGES
 
     def run(self, metric: str, data: str, method: str, epsilon: float, seed: int, split: str = "paper", **more: object) -> Run:
         """A run at this scale; VertiGAN is given its options. The paper's splits are even and in order, as "m=2" is."""
@@ -99,7 +117,7 @@ def quick_scale(folder: Path, seeds: int) -> Scale:
     return Scale(
         (name,), name, name, (0.8,), seeds, 30, methods, classify,
         gan=(("steps", 100),), shares=(0.2, 0.8), parties=("m=2", "m=4"), splits=("importance=1", "correlation=0"),
-        bar_epsilons=(0.8,),
+        bar_epsilons=(0.8,), messages=((name, DEFAULT, 0.8, 0.25),),
     )  # fmt: skip
 
 
@@ -110,6 +128,7 @@ def smoke_scale() -> Scale:
     return Scale(
         ("generated",), "generated", "generated", (0.8,), 1, 5, few, classify,
         shares=(0.5,), parties=("m=2",), splits=("importance=1",), bar_epsilons=(0.8,), folds=1,
+        messages=(("generated", DEFAULT, 0.8, 0.1),),
     )  # fmt: skip
 
 
@@ -201,19 +220,38 @@ def ablations(scale: Scale) -> list[Run]:
 
 
 def bars(scale: Scale) -> list[Run]:
-    """What this library is held to."""
+    """What this library is held to. SVMs compare both methods, so they run where both do."""
     runs = []
-    at_small = (0.8,) if 0.8 in scale.bar_epsilons else ()
+    methods = [method for method in (DEFAULT, "centralized") if method in scale.methods]
     for data in scale.data:
         for epsilon in scale.bar_epsilons:
-            methods = (DEFAULT, "centralized")
             runs += [scale.run("tvd", data, method, epsilon, seed) for method in methods for seed in range(scale.seeds)]
-    for epsilon in at_small:
-        for data in dict.fromkeys((scale.small, scale.large)):
-            for method in (DEFAULT, "centralized"):
-                runs += scale.svm(data, method, epsilon, 0)
-        runs += [scale.run("tvd", scale.small, DEFAULT, epsilon, seed, "m=all") for seed in range(scale.seeds)]
+    if 0.8 in scale.bar_epsilons:
+        for data in dict.fromkeys((scale.small, scale.large)) if len(methods) > 1 else ():
+            runs += [run for method in methods for run in scale.svm(data, method, 0.8, 0)]
+        runs += [scale.run("tvd", scale.small, DEFAULT, 0.8, seed, "m=all") for seed in range(scale.seeds)]
     return runs
+
+
+def message(scale: Scale, case: Message, seed: int) -> Run:
+    """A run with messages of a given size."""
+    data, method, epsilon, mb = case
+    return scale.run("tvd", data, method, epsilon, seed, **({} if mb is None else {"message_bytes": round(mb * 1e6)}))
+
+
+def messages(scale: Scale) -> list[Run]:
+    """TVD against the size of messages; three seeds at most."""
+    return [message(scale, case, seed) for case in scale.messages for seed in range(min(scale.seeds, 3))]
+
+
+def useful(scale: Scale) -> tuple[str, ...]:
+    """Methods whose rows are judged by what they are good for."""
+    return tuple(method for method in (DEFAULT, "centralized", "aim") if scale.classify and method in scale.methods)
+
+
+def utility(scale: Scale) -> list[Run]:
+    """What rows are good for, epsilon 0.8, Adult."""
+    return [scale.run("utility", scale.large, method, 0.8, seed) for method in useful(scale) for seed in range(scale.seeds)]
 
 
 EXPERIMENTS: dict[str, Callable[[Scale], list[Run]]] = {
@@ -225,4 +263,6 @@ EXPERIMENTS: dict[str, Callable[[Scale], list[Run]]] = {
     "costs": costs,
     "splits": splits,
     "ablations": ablations,
+    "messages": messages,
+    "utility": utility,
 }

@@ -17,6 +17,8 @@ AIM = {
 # Google's dpsynth with all data in one place: SWIFT, and its MST. Measured elsewhere.
 SWIFT = {("adult", 0.8): 0.0506, ("br2000", 0.8): 0.0285}
 DPSYNTH_MST = {("adult", 0.8): 0.085, ("br2000", 0.8): 0.059}
+# VertiMRF's own figures for two parties, read off its plots.
+PAPER_TVD = {("nltcs", 0.8): "paper, two parties: 0.052–0.074"}
 RESAMPLED = {"nltcs": 0.005, "adult": 0.019, "br2000": 0.014}
 
 # VertiMRF, Table 2 (Adult): communication in the paper's "Mb", minutes per party, minutes at the server.

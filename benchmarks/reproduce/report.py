@@ -12,10 +12,12 @@ import numpy as np
 
 from ..verdict import FULL, Verdict, held
 from . import quoted
-from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Scale
+from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Message, Scale, message, useful
 from .methods import METHODS
+from .splits import PAPER_SPLITS
 from .store import Result, Run, Store
 from .svm import FOLDS
+from .usefulness import COLUMNS
 
 Figures = list[Result]
 
@@ -51,6 +53,14 @@ class Page:
         """Finished TVD runs over seeds."""
         runs = [self.scale.run("tvd", data, method, epsilon, seed, split, **options) for seed in range(self.scale.seeds)]
         return self._found(runs)
+
+    def sized(self, case: Message) -> Figures:
+        """Finished runs of a case of message sizes."""
+        return self._found([message(self.scale, case, seed) for seed in range(min(self.scale.seeds, 3))])
+
+    def useful(self, method: str) -> Figures:
+        """Finished runs that were judged by what rows are good for."""
+        return self._found([self.scale.run("utility", self.scale.large, method, 0.8, seed) for seed in range(self.scale.seeds)])
 
     def folds(self, data: str, method: str, epsilon: float) -> Figures:
         """Finished SVM runs over folds."""
@@ -190,6 +200,85 @@ def ablations_section(page: Page) -> str:
     return "\n\n".join(parts)
 
 
+def message_verdicts(page: Page) -> list[Verdict]:
+    """Means of 3-way TVD by case of message sizes; "one-round" is scheduled pairs."""
+    names = {DEFAULT: "count sketches", "one-round": "scheduled pairs", "fo": "randomised response"}
+    out = []
+    for case in page.scale.messages:
+        data, method, epsilon, mb = case
+        if found := page.sized(case):
+            size = "" if mb is None else f", {mb:g} MB"
+            name = f"{data}, epsilon {epsilon:g}, {names.get(method, title(method))}{size}: 3-way TVD"
+            out.append(Verdict(name, mean(found, "tvd3")))
+    return out
+
+
+def messages_section(page: Page) -> str:
+    cases = [case for case in page.scale.messages if page.sized(case)]
+    rows = []
+    for case, verdict in zip(cases, message_verdicts(page), strict=True):
+        found, row = page.sized(case), held(verdict, "message_size", FULL)
+        size = float(np.mean([max(own["message_bytes"]) for own in found])) / 1e6
+        rows.append([
+            case[0], f"{case[2]:g}", title(case[1]), f"{size:.3g}", spread(found, "tvd3", 3), str(len(found)),
+            row.bar.removeprefix("<= "), {True: "yes", False: "no", None: ""}[row.holds],
+        ])  # fmt: skip
+    return table(["data", "ε", "encoder", "largest message [MB]", "3-way TVD", "runs", "at most", "holds"], rows) if rows else ""
+
+
+def utility_section(page: Page) -> str:
+    """A line a method; the last one is of real rows. Columns without a figure are left out."""
+    lines = {title(method): found for method in useful(page.scale) if (found := page.useful(method))}
+    if not lines:
+        return ""
+    real = [{name.removeprefix("real "): value for name, value in own.items() if name.startswith("real ")}
+            for own in page.useful(DEFAULT)]  # fmt: skip
+    every = [own for found in lines.values() for own in found]
+    shown = {head: column for head, column in COLUMNS.items() if any(column[0] in own for own in every)}
+
+    def cell(found: Figures, name: str, digits: int) -> str:
+        values = [own[name] for own in found if name in own]
+        more = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+        return f"{np.mean(values):.{digits}f}{more}" if values else "–"
+
+    rows = [[name, *(cell(found, *column) for column in shown.values())] for name, found in (*lines.items(), ("real rows", real))]
+    return table([f"{page.scale.large}, ε = 0.8: rows of", *shown], rows)
+
+
+def utility_verdicts(page: Page) -> list[Verdict]:
+    """By how much two parties' AUC is above that of others."""
+    mine = page.useful(DEFAULT)
+    return [
+        Verdict(
+            f"{page.scale.large}, epsilon 0.8: {name} of two parties, less that of {title(other)}",
+            mean(mine, name) - mean(theirs, name),
+        )
+        for name in (column for column, _ in COLUMNS.values() if column.endswith(" auc"))
+        for other in useful(page.scale)[1:]
+        if mine and (theirs := page.useful(other)) and name in theirs[0]
+    ]
+
+
+def accuracy(page: Page, short: bool = False) -> str:
+    """Accuracy, seconds and message sizes of the default, beside what others have; in short, of what others have at 0.8."""
+    rows = []
+    for data in page.scale.data:
+        for epsilon in page.scale.bar_epsilons:
+            found = page.figures(data, DEFAULT, epsilon)
+            others = [(name, of.get((data, epsilon))) for name, of in (("MST", quoted.MST), ("AIM", quoted.AIM))]
+            said = [f"central {name}: {figure:g}" for name, figure in others if figure is not None]
+            if not found or (short and (epsilon != 0.8 or not said)):
+                continue
+            rows.append([
+                f"{data}, {','.join(map(str, PAPER_SPLITS[data]))}", f"{epsilon:g}",
+                f"{spread(found, 'tvd3', len(found))} ({len(found)} seed{'s' if len(found) > 1 else ''})",
+                f"{np.median([own['seconds'] for own in found]):.1f}",
+                f"{max(max(own['message_bytes']) for own in found) / 1e6:.1f} MB",
+                "; ".join([*said, *[quoted.PAPER_TVD[data, epsilon]] * ((data, epsilon) in quoted.PAPER_TVD)]),
+            ])  # fmt: skip
+    return table(["data, split", "ε", "3-way TVD", "seconds, median", "largest message", "for comparison"], rows)
+
+
 @dataclass(frozen=True)
 class Line:
     """One thing that the library is held to.
@@ -301,7 +390,22 @@ SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
                   "cross-party marginals measured in bins; HisRec spreads a bin's count over its values in proportion to "
                   "one-way marginals, UniSam evenly, and a fit to the bins does the first implicitly. consistency: the paper's "
                   "averaging of what several marginals say of one, before the fit.", ablations_section),
+    "messages": ("Accuracy against message size", "Means of at most three seeds.", messages_section),
+    "utility": ("What rows are good for", "The figures of `vertimrf evaluate --utility` for the SVM's label.", utility_section),
 }  # fmt: skip
+
+
+# What pages have of an experiment, by mark; and what bars hold of it.
+TABLES: dict[str, dict[str, Callable[[Page], str]]] = {
+    "bars": {"accuracy": accuracy, "bars": summary},
+    "messages": {"message size": messages_section},
+    "utility": {"utility adult income 0.8": utility_section},
+}
+VERDICTS: dict[str, Callable[[Page, str], list[Verdict]]] = {
+    "bars": lambda page, size: [line.verdict for line in bars(page, size)],
+    "messages": lambda page, size: message_verdicts(page),
+    "utility": lambda page, size: utility_verdicts(page),
+}
 
 
 def markdown(store: Store, scale: Scale, images: Sequence[str]) -> str:

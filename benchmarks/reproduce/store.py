@@ -15,7 +15,7 @@ class Run:
     """One synthesis and its evaluation. Experiments that ask for equal runs share them.
 
     Attributes:
-        metric: "tvd" or "svm".
+        metric: "tvd", "svm" or "utility".
         data: name of the data set.
         method: key of ``methods.METHODS``.
         epsilon: target; delta is 1 / n.

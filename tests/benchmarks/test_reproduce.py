@@ -15,17 +15,20 @@ from benchmarks.datasets import generated
 from benchmarks.reproduce import __main__ as runner
 from benchmarks.reproduce import report
 from benchmarks.reproduce.execute import execute, split_of
-from benchmarks.reproduce.experiments import EXPERIMENTS, Scale, available
+from benchmarks.reproduce.experiments import EXPERIMENTS, MESSAGES, Scale, available, message
 from benchmarks.reproduce.methods import METHODS, PEERS, Outcome
 from benchmarks.reproduce.splits import by_correlation, by_importance, candidates, deal, even_counts, icor, pcor, spearman
 from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
+from benchmarks.reproduce.usefulness import judged
+from benchmarks.verdict import FULL, held
 from vertimrf.distances import distance
 
 NOWHERE = Path("no such folder")
 SCALE = Scale(
     ("generated",), "generated", "generated", (0.8,), 1, 20, ("one-round", "independent-parties"), False,
     shares=(0.5,), parties=("m=2",), splits=("importance=1",), bar_epsilons=(0.8,),
+    messages=(("generated", "one-round", 0.8, 0.1),),
 )  # fmt: skip
 
 
@@ -185,7 +188,8 @@ def test_every_experiment_runs_and_is_reported(tmp_path, copies, monkeypatch):
     assert copies.calls == calls
     page = (tmp_path / "docs" / "experiments.md").read_text()
     for heading, _, section in report.SECTIONS.values():
-        if section not in (report.svm_section, report.bars_section):  # no classifier; bars are about the paper's data
+        # No classifier; bars are about the paper's data.
+        if section not in (report.svm_section, report.utility_section, report.bars_section):
             assert f"## {heading}" in page
     assert (tmp_path / "runs.csv").read_text().count("\n") == len(Store(tmp_path / "runs.jsonl").runs()) + 1
 
@@ -200,7 +204,7 @@ def test_full_scale_covers_the_paper():
     scale = runner.full_scale(5)
     runs = set(itertools.chain(*(experiment(scale) for experiment in EXPERIMENTS.values())))
     assert {run.epsilon for run in runs} == {0.1, 0.2, 0.4, 0.8, 1.6, 3.2}
-    assert {run.data for run in runs} == {"nltcs", "adult", "br2000", "fire"}
+    assert {run.data for run in runs} == {"nltcs", "adult", "br2000", "fire", "pisa"}
     assert {"paper", "m=4", "m=8", "m=all"} <= {run.split for run in runs}
     assert {dict(run.options).get("local_share") for run in runs} >= {i / 10 for i in range(1, 10)}
 
@@ -214,6 +218,43 @@ def test_bars_say_whether_they_hold(tmp_path):
     assert [line.verdict.holds for line in report.bars(page)] == [True, False, True]
     assert "2 of 3 bars hold" in report.summary(page)
     assert report.summary(page).count("**no**") == 1
+
+
+def test_sizes_of_messages_are_held_to_their_bars(tmp_path):
+    store = Store(tmp_path / "runs.jsonl")
+    scale = replace(SCALE, messages=MESSAGES, seeds=3)
+    for seed, tvd3 in enumerate((0.04, 0.05)):
+        run = message(scale, ("adult", "count-sketches", 0.8, 1), seed)
+        store.add(run, {"tvd3": tvd3, "message_bytes": [7, 1_045_127]}, "abc")
+    page = report.Page(store, scale)
+    (verdict,) = report.VERDICTS["messages"](page, FULL)
+    assert held(verdict, "message_size", FULL).holds
+    assert "| 1.05 | 0.0450 ± 0.0071 (2) | 2 | 0.048 | yes |" in report.messages_section(page)
+
+
+def test_what_rows_are_good_for_beside_centralized_and_real_rows(tmp_path):
+    store = Store(tmp_path / "runs.jsonl")
+    scale = replace(SCALE, methods=("count-sketches", "centralized"), classify=True, seeds=2)
+    for run in EXPERIMENTS["utility"](scale):
+        auc = (0.88 if run.method == "count-sketches" else 0.9) + run.seed / 100
+        store.add(run, {"scikit-learn auc": auc, "propensity": 0.6, "real scikit-learn auc": 0.91}, "abc")
+    page = report.Page(store, scale)
+    text = report.utility_section(page)
+    assert "| count sketches (the default) | 0.8850 ± 0.0071 | 0.600 ± 0.000 |" in text
+    assert "| real rows | 0.9100 ± 0.0000 | – |" in text
+    assert "CatBoost" not in text
+    (verdict,) = [held(verdict, "utility", FULL) for verdict in report.VERDICTS["utility"](page, FULL)]
+    assert (verdict.holds, round(verdict.value, 3)) == (False, -0.02)
+
+
+def test_rows_are_judged_beside_real_ones():
+    pytest.importorskip("sklearn")
+    data = generated(3000)
+    found = judged(data, data.codes, 0)
+    # Trees of other real rows do not know the rows that they are tried on; those of all rows know them all.
+    assert found["scikit-learn auc"] > found["real scikit-learn auc"]
+    assert found["correlations"] == 0 < found["real correlations"]
+    assert found["k-marginal 2"] == 1000 > found["real k-marginal 2"]
 
 
 def test_the_page_is_left_alone_while_runs_are_missing(tmp_path, capsys):

@@ -21,16 +21,16 @@ from benchmarks.verdict import Verdict
 ROOT = Path(vertimrf.__file__).parents[1]
 # What each needs beside the package's own dependencies.
 SCRIPTS = {
-    "accountant": ("dp_accounting",), "accuracy": (), "adversary": (), "audit": (), "constants": (), "count_sketch": (),
-    "decompose": (), "encode": (), "estimation": (), "front_ends": (), "fuzz": (), "kills": (), "larger": ("distributed",),
-    "message_size": (), "model": (), "organisations": (), "overlap": (), "reproduce": (), "utility": ("sklearn",), "wide": (),
+    "adversary": (), "audit": (),
+    "encode": (), "estimation": (), "front_ends": (), "larger": ("distributed",),
+    "model": (), "network": ("flwr",), "overlap": (), "reproduce": (), "wide": (),
 }  # fmt: skip
 # Programs that other tests call, and modules that scripts import.
 ELSEWHERE = {
-    "bars": "benchmarks/test_verdict.py", "mutants": "benchmarks/test_mutants.py", "peers": "benchmarks/test_peers.py",
-    "results": "benchmarks/test_results.py",
+    "bars": "benchmarks/test_verdict.py", "peers": "benchmarks/test_peers.py",
+    "results": "benchmarks/test_results.py", "size": "test_size.py",
 }  # fmt: skip
-LIBRARIES = {"datasets", "limited", "loopback", "network", "verdict", "attacks", "fuzzed"}
+LIBRARIES = {"datasets", "limited", "verdict", "attacks"}
 EXAMPLES = {
     "aim_through_opendp.py": "test_examples.py", "attack_published.py": "privacy/test_attack.py",
     "every_role.py": "test_examples.py", "mst_through_mbi.py": "test_examples.py", "notebook.ipynb": "test_examples.py",

@@ -13,8 +13,7 @@ import pytest
 pytest.importorskip("flwr")
 
 from folders import PARTIES, Folders
-
-from benchmarks.loopback import Loopback
+from tools.loopback import Loopback
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds its processes by /proc")]
 

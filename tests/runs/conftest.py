@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tools.kills import looked_up
 
-from benchmarks.kills import looked_up
 from vertimrf.plan import plan as plans
 from vertimrf.privacy import accountant
 

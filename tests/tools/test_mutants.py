@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants import NAMED, ROOT, SYSTEMATIC, TESTS, Field, Mutation, play, systematic
+from tools.mutants import NAMED, ROOT, SYSTEMATIC, TESTS, Field, Mutation, systematic
 
 PACKAGE = ROOT / "vertimrf"
 
@@ -25,6 +25,25 @@ def test_a_mutation_whose_text_is_gone_says_so() -> None:
         Mutation("stale", "plan/plan.py", "no such text", "").apply((PACKAGE / "plan/plan.py").read_text())
 
 
+@pytest.mark.parametrize(
+    "laid_out",
+    [
+        "a = f(b, c + d) if e else 'x'\n",
+        "a = (\n    f(\n        b,\n        c + d,\n    )\n    if e\n    else \"x\"  # why\n)\n",
+        "a = f(b,\n      (c + d))  if e else 'x'\n",
+    ],
+)
+def test_a_mutation_applies_however_the_code_is_laid_out(laid_out: str) -> None:
+    """A formatter breaks lines, adds brackets and commas, and changes quotes."""
+    for before, after, wanted in (
+        ("a = f(b, c + d) if e", "a = f(b, c - d) if e", "a = f(b, c - d) if e else 'x'"),
+        ("c + d", "c", "a = f(b, c) if e else 'x'"),
+        ("a = f(b, c + d)\n   if e else 'x'\n", "pass", "pass"),
+    ):
+        mutated = Mutation("", "", before, after).apply(laid_out)
+        assert ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(wanted))
+
+
 def test_systematic_mutations_are_programs_each_different_from_all_others() -> None:
     files = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
     assert all(any(file.startswith(start) for file in files) for start in (*SYSTEMATIC, *TESTS))
@@ -37,7 +56,7 @@ def test_systematic_mutations_are_programs_each_different_from_all_others() -> N
 
 @pytest.mark.slow
 def test_a_mutant_is_killed_and_a_harmless_one_survives(tmp_path: Path) -> None:
-    name = "the ledger prices one sketch a key instead of two"
-    assert play([name]) == [(name, True)]
+    harmful = next(one for one in NAMED if one.name == "the ledger prices one sketch a key instead of two")
     harmless = Mutation("harmless", "privacy/noise.py", "private = False", "private = not True", ("privacy/test_noise.py",))
-    assert not Field(tmp_path, 1, 300.0).try_out(harmless).killed
+    field = Field(tmp_path, 1, 300.0)
+    assert [field.try_out(one).killed for one in (harmful, harmless)] == [True, False]

@@ -3,15 +3,16 @@
 Every mutant is one change to one file, in a copy of the package; the tests that are about that file run until one fails. A mutant
 that none notices has survived: either a test is missing, or the change changes nothing (then ``EQUIVALENT`` says why). Two sorts:
 
-- named ones: mistakes that somebody could make, or once made, each an exact text and what takes its place. When a text no longer
-  stands in its file exactly once, the run stops and says so: rewrite the mutation along with the code.
+- named ones: mistakes that somebody could make, or once made, each a piece of code and what takes its place. Code is compared
+  token by token, whatever its layout. When it no longer stands in its file exactly once, the run stops and says so: rewrite the
+  mutation along with the code.
 - systematic ones (``--systematic``): comparisons, constants, list items, arguments, guards, calls, operators, one by one.
 
 The golden file of the encoder takes no part: it notices every change of the hash and says nothing of what is wrong with it.
 Processes are forked from one that has the libraries loaded, so that a mutant takes seconds; POSIX only. Tests run in a copy, and
 compiled kernels are kept there from mutant to mutant: kernels themselves are not mutated.
 
-    python benchmarks/mutants.py [--systematic] [--only TEXT ...] [--jobs N] [--seconds S] [--sample N] [--json FILE] [--list]
+    python tests/tools/mutants.py [--systematic] [--only TEXT ...] [--jobs N] [--seconds S] [--sample N] [--json FILE] [--list]
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -35,7 +37,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from queue import SimpleQueue
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Loaded once, before anything is mutated.
 LIBRARIES = ["numpy", "scipy.stats", "scipy.signal", "scipy.optimize", "numba", "pandas", "pyarrow", "opendp.prelude", "pytest"]
 LIBRARIES += ["hypothesis", "networkx", "cryptography.hazmat.primitives.ciphers.aead", "dp_accounting.pld.pld_pmf", "mpmath"]
@@ -85,6 +87,54 @@ UNJUDGED |= {"MOST_NOISE_POINTS", "MOST_POINTS", "LEAST_SCALE", "LEAST_EPSILON",
 UNJUDGED |= {"MOST_SENSITIVITY", "MOST_LEVEL", "MOST_ATTRIBUTES"}
 
 
+TOKEN = re.compile(
+    r"""(?P<layout>\s+|\#[^\n]*)|[rbfuRBFU]{0,2}(?:\"{3}.*?\"{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|\w+|.""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def lexed(code: str) -> list[tuple[str, int, int]]:
+    """Tokens of a piece of Python, each with its begin and end in the text.
+
+    Layout, comments and the kind of quotes are left out, and commas right before a closing bracket.
+    """
+    found = [(one[0], one.start(), one.end()) for one in TOKEN.finditer(code) if one.lastgroup is None]
+    following = [*(token for token, *_ in found[1:]), ""]
+    kept = [one for one, after in zip(found, following, strict=True) if one[0] != "," or after not in list(")]}")]
+    return [(token if '"' in token else token.replace("'", '"'), begin, end) for token, begin, end in kept]
+
+
+def places(text: str, code: str) -> Iterator[tuple[int, int, str]]:
+    """Begin and end of every place in a text that has the same tokens as a piece of code, and what stays behind the code.
+
+    The text may have pairs of brackets besides that a formatter puts around what it breaks into lines. Where such a pair begins
+    within the code and ends behind it, the place ends with the pair.
+    """
+    tokens, wanted = lexed(text), [token for token, *_ in lexed(code)]
+    for first in (i for i, (token, *_) in enumerate(tokens) if token == wanted[0]):
+        i, j, extra = first, 0, 0
+        while i < len(tokens) and j < len(wanted):
+            token = tokens[i][0]
+            if token == wanted[j]:
+                j += 1
+            elif token == "(" or (token == ")" and extra):
+                extra += 1 if token == "(" else -1
+            else:
+                break
+            i += 1
+        if j == len(wanted):
+            rest, inner = [], 0
+            while extra:
+                token, begin, end = tokens[i]
+                inner += {"(": 1, ")": -1}.get(token, 0)
+                if inner < 0:
+                    extra, inner = extra - 1, 0
+                else:
+                    rest.append(text[begin:end])
+                i += 1
+            yield tokens[first][1], tokens[i - 1][2], " ".join(["", *rest])
+
+
 @dataclass(frozen=True)
 class Mutation:
     """One change to one file.
@@ -92,7 +142,8 @@ class Mutation:
     Attributes:
         name: what it does wrong.
         file: below the package.
-        before: text of the file, there exactly once; ``at`` is where, for systematic mutations, whose text may repeat.
+        before: code of the file, there exactly once, however it is laid out; ``at`` is where, for systematic mutations, whose
+            text may repeat.
         after: what takes its place.
         tests: below ``tests``, in order; node ids or files. Empty: those of the file.
         at: offset of ``before`` in the file, -1 to look for it.
@@ -109,12 +160,16 @@ class Mutation:
         """The file's text, mutated.
 
         Raises:
-            SystemExit: the text is not there, or more than once.
+            SystemExit: the code is not there, or more than once.
         """
-        if self.at < 0 and (times := text.count(self.before)) != 1:
-            sys.exit(f"Mutation {self.name!r} no longer applies: {self.file} has its text {times} times, not once.")
-        at = text.index(self.before) if self.at < 0 else self.at
-        mutated = text[:at] + self.after + text[at + len(self.before) :]
+        if self.at >= 0:
+            mutated = text[: self.at] + self.after + text[self.at + len(self.before) :]
+        else:
+            found = list(places(text, self.before))
+            if len(found) != 1:
+                sys.exit(f"Mutation {self.name!r} no longer applies: {self.file} has its code {len(found)} times, not once.")
+            ((begin, end, rest),) = found
+            mutated = text[:begin] + self.after.strip() + rest + text[end:]
         ast.parse(mutated)
         return mutated
 
@@ -1321,7 +1376,9 @@ def run_tests(folder: str, tests: Sequence[str], result: str) -> None:
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.chdir(folder)
-    sys.path[:] = [folder, *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+    own = (ROOT, ROOT / "tests", ROOT / "tests" / "tools")
+    sys.path[:] = [folder, *(path for path in sys.path if Path(path or ".").resolve() not in own)]
+    sys.modules.pop("tools", None)
     os.environ |= {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
     import pytest
@@ -1414,20 +1471,6 @@ class Field:
             return f"the interpreter ended with {process.exitcode}", took
         code, name = json.loads(result.read_text())
         return ("" if code == 0 else name or f"pytest ended with {code}"), took
-
-
-def play(names: Sequence[str], seconds: float = SECONDS) -> list[tuple[str, bool]]:
-    """Try named mutations: name, and whether the tests notice. For the adversary's table.
-
-    Raises:
-        SystemExit: an unknown name, or a mutation that no longer applies.
-    """
-    known = {mutation.name: mutation for mutation in NAMED}
-    if unknown := [name for name in names if name not in known]:
-        sys.exit(f"There is no mutation {unknown[0]!r}; `python benchmarks/mutants.py --list` names them.")
-    with tempfile.TemporaryDirectory() as folder:
-        field = Field(Path(folder), 1, seconds)
-        return [(name, field.try_out(known[name]).killed) for name in names]
 
 
 def chosen(options: argparse.Namespace) -> list[Mutation]:

@@ -1,6 +1,6 @@
 """SIGKILL, and a full disk, at points spread over the whole life of every role of a run in folders, and of what carries files.
 
-    python benchmarks/kills.py [--kills N] [--full N] [--quick | --smoke] [--json FILE]
+    python tests/tools/kills.py [--kills N] [--full N] [--quick | --smoke] [--json FILE]
 
 Every turn of a role is a process of its own, forked from this one, which has no threads. A role's life is counted in steps on
 disk: every file opened to be written, renamed, linked, removed or synced, every folder made or removed, every lock taken, over
@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 import pyarrow as pa

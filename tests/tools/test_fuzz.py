@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import fuzz
-from benchmarks.fuzzed.damage import damaged_container, damaged_json
-from benchmarks.fuzzed.readers import KINDS, RELEASE
-from benchmarks.fuzzed.seeds import NAMES, PLANS, Seeds, build
 from benchmarks.verdict import Verdict
+from tools import fuzz
+from tools.fuzzed.damage import damaged_container, damaged_json
+from tools.fuzzed.readers import KINDS, RELEASE
+from tools.fuzzed.seeds import NAMES, PLANS, Seeds, build
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_bad_files_give_a_typed_error_or_a_valid_object(seeds, tmp_path):
 
 @pytest.mark.slow
 def test_twenty_thousand_bad_files(seeds, tmp_path):
-    """A hundred thousand are for `python -m benchmarks.fuzz`: a quarter of an hour on two idle cores."""
+    """A hundred thousand are for `python tests/tools/fuzz.py`: a quarter of an hour on two idle cores."""
     counts = fuzz.fuzz(20_000, seed=2, seeds=seeds.folder, keep=tmp_path)
     assert wrong(counts) == []
 

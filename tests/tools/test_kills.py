@@ -1,6 +1,6 @@
 """Roles of a run are killed, and their disks full, at any step: nothing is doubled, lost or half-written, and the run ends.
 
-`benchmarks/kills.py` plays; here it is also held that it would notice.
+`tests/tools/kills.py` plays; here it is also held that it would notice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from benchmarks.kills import FORKING, FULL, KILL, VICTIMS, kill_matrix
+from tools.kills import FORKING, FULL, KILL, VICTIMS, kill_matrix
 
 # Noise that is drawn anew every time.
 FRESH = """
@@ -51,7 +51,7 @@ kills.party_turn = party_turn
 PLAY = """
 import os, sys, tempfile
 from pathlib import Path
-import benchmarks.kills as kills
+from tools import kills
 from vertimrf.party.releases import Releases, record_name
 
 def survived(folder, mistake):
@@ -94,7 +94,8 @@ def test_the_kills_would_notice_fresh_noise_with_a_record_that_is_written_after_
     """Killed right before the record. Either defence is enough by itself: records in time, or noise that is always the same."""
     done = subprocess.run(
         [sys.executable, "-c", PLAY, "", LATE, FRESH, FRESH + LATE],
-        env=os.environ | FORKING, capture_output=True, text=True, timeout=600, check=True,
+        env=os.environ | FORKING | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
     # 1 is for a run that went well.
     assert done.stdout.split() == ["1", "1", "1", "0"]

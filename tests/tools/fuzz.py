@@ -1,6 +1,6 @@
 """Bad files of every kind that the library reads: a typed error or a valid object each time, soon, and in little memory.
 
-    python benchmarks/fuzz.py [--count N | --smoke] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER]
+    python tests/tools/fuzz.py [--count N] [--quick | --smoke] [--seed S] [--jobs N] [--only KIND ...] [--case N] [--keep FOLDER]
         [--json FILE]
 
 Sound files (``fuzzed/seeds.py``) are damaged in ways that know their structure (``fuzzed/damage.py``), then read and used as the
@@ -42,13 +42,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.fuzzed.readers import KINDS, RELEASE, Kind, Use
-from benchmarks.fuzzed.seeds import Seeds, build
-from benchmarks.verdict import SMOKE, Verdict, arguments, at_most, conclude, show
+from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_most, conclude, show
+from tools.fuzzed.readers import KINDS, RELEASE, Kind, Use
+from tools.fuzzed.seeds import Seeds, build
 from vertimrf.errors import VertiMRFError
 from vertimrf.plan import plan as plan_module
 from vertimrf.privacy import ledger as ledger_module
@@ -413,7 +414,7 @@ def verdicts(counts: Counts) -> list[Verdict]:
 
 
 def main() -> None:
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, quick="800 damaged files")
     parser.add_argument("--count", type=int, help="how many damaged files; default 100,000")
     parser.add_argument("--seed", type=int, default=0, help="of the damage")
     parser.add_argument("--jobs", type=int, help="processes; default one a core")
@@ -422,7 +423,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=Path, help="folder of sound files, made if it is empty")
     parser.add_argument("--keep", type=Path, help="folder for what went wrong")
     options = parser.parse_args()
-    options.count = options.count or (40 if options.size == SMOKE else 100_000)
+    options.count = options.count or {FULL: 100_000, QUICK: 800, SMOKE: 40}[options.size]
     # What was found until then is told all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     begun = time.monotonic()

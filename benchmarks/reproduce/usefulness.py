@@ -1,0 +1,67 @@
+"""What synthetic rows are good for: the figures of `vertimrf evaluate --utility`, and how far correlations are off."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from vertimrf.moments import compare_correlations
+from vertimrf.plan.attribute import Attribute
+from vertimrf.utility.figures import utility
+from vertimrf.utility.trees import CATBOOST, SCIKIT
+
+from ..datasets import Codes, Dataset
+from .svm import labels_of
+
+__all__ = ["COLUMNS", "judged"]
+
+# Attributes that have an order, and correlations; the rest are categories. Of data sets that are not listed, all have one.
+ORDERED = {"adult": ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")}
+# Heads of the table, each with its figure's name and digits.
+COLUMNS = {
+    "AUC, scikit-learn": (f"{SCIKIT} auc", 4),
+    "AUC, CatBoost": (f"{CATBOOST} auc", 4),
+    "accuracy, scikit-learn": (f"{SCIKIT} accuracy", 4),
+    "propensity": ("propensity", 3),
+    "k-marginal, pairs": ("k-marginal 2", 1),
+    "k-marginal, triples": ("k-marginal 3", 1),
+    "SDMetrics quality": ("quality", 4),
+    "correlations off by": ("correlations", 4),
+}
+
+
+def judged(data: Dataset, rows: Codes, seed: int) -> dict[str, float]:
+    """Figures of synthetic rows; under "real " before their names, those of other real rows and of as many drawn from them.
+
+    The synthesis takes all codes as ordered. Trees and SDMetrics take them for what they are.
+
+    Args:
+        data: the real table, which has a label (``svm.LABELS``).
+        rows: synthetic rows [shape=(d, rows), uint16].
+        seed: of which real rows are tried.
+    """
+    attributes = [
+        Attribute.integer(name, size)
+        if name in ORDERED.get(data.name, data.names)
+        else Attribute.categorical(name, [str(code) for code in range(size)])
+        for name, size in zip(data.names, data.sizes, strict=True)
+    ]
+    found = utility(data.codes, rows, attributes, data.names[labels_of(data)[0]], seed)
+    drawn = data.codes[:, np.random.default_rng(seed).integers(data.records, size=data.records)]
+
+    def columns(codes: Codes) -> dict[str, Any]:
+        return {a.name: row.astype(np.float64) for a, row in zip(attributes, codes, strict=True) if a.ordered}
+
+    out = {"propensity": found["propensity"]}
+    for head, trained, compared, given in (("", "synthetic", "synthetic", rows), ("real ", "real", "resampled", drawn)):
+        for name, measure in itertools.product((SCIKIT, CATBOOST), ("auc", "accuracy")):
+            if name in found["trees"]:
+                out[f"{head}{name} {measure}"] = found["trees"][name][trained][measure]
+        out |= {f"{head}k-marginal {k}": score for k, score in found["k_marginal"][compared].items()}
+        if "quality" in found:
+            out[f"{head}quality"] = found["quality"][compared]["score"]
+        pairs = compare_correlations(columns(data.codes), columns(given))
+        out[f"{head}correlations"] = float(np.mean([abs(pair["real"] - pair["synthetic"]) for pair in pairs]))
+    return out

@@ -1,0 +1,87 @@
+"""How large the project is: tokens, words, commands, the longest function and the most parameters.
+
+    python benchmarks/size.py
+
+Each figure stands beside its ceiling, which tests/test_size.py holds, and its bar. Lower a ceiling whenever a figure falls.
+
+- Tokens are Python's, without comments, docstrings, line ends and indentation.
+- Words are those of README.md and of the pages in docs/.
+- A command is a first word after `vertimrf`: a group counts as one, however many subcommands it has.
+- Functions are those of the package. The kernels, which Numba compiles, are excepted; `self` and `cls` are no parameters.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# What is counted: its ceiling today, and the bar that it is to come down to.
+CEILINGS = {
+    "tokens of vertimrf/": (242_000, 175_000),
+    "tokens of tests/ and benchmarks/": (394_000, 240_000),
+    "words of README.md and docs/": (55_000, 25_000),
+    "commands": (23, 16),
+    "lines of the longest function": (168, 80),
+    "parameters of the function with the most": (19, 8),
+}
+LAYOUT = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER
+}  # fmt: skip
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def tokens(source: str) -> list[str]:
+    """The tokens of a program, without layout and docstrings."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, DOCUMENTED)]
+    docstrings = {node.body[0].lineno for node in nodes if ast.get_docstring(node, clean=False) is not None}
+    found = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [
+        token.string
+        for token in found
+        if token.type not in LAYOUT and not (token.type == tokenize.STRING and token.start[0] in docstrings)
+    ]
+
+
+def functions() -> Iterator[tuple[int, int, str]]:
+    """Lines, parameters and place of every function of the package outside of kernels/."""
+    for path in sorted((ROOT / "vertimrf").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and path.parent.name != "kernels":
+                a = node.args
+                named = [one.arg for one in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if one is not None]
+                count = len([name for name in named if name not in ("self", "cls")])
+                assert node.end_lineno is not None
+                yield node.end_lineno - node.lineno + 1, count, f"{path.relative_to(ROOT)}: {node.name}"
+
+
+def figures() -> dict[str, tuple[int, str]]:
+    """Every figure, by its name in ``CEILINGS``, and where it is found if that is one place."""
+    from vertimrf.cli import main
+
+    def in_all(*folders: str) -> int:
+        return sum(len(tokens(path.read_text())) for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+    pages = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    every = list(functions())
+    longest, widest = max(every), max(every, key=lambda one: one[1])
+    found = (
+        (in_all("vertimrf"), ""),
+        (in_all("tests", "benchmarks"), ""),
+        (sum(len(page.read_text().split()) for page in pages), ""),
+        (len({name.split()[0] for name in main.commands}), ""),
+        (longest[0], longest[2]),
+        (widest[1], widest[2]),
+    )
+    return dict(zip(CEILINGS, found, strict=True))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    for name, (value, where) in figures().items():
+        ceiling, bar = CEILINGS[name]
+        print(f"{value:>8,}  ceiling {ceiling:>7,}  bar {bar:>7,}  {name}" + f" ({where})" * bool(where))

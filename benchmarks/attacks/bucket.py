@@ -116,7 +116,7 @@ def _by_counts(bucket: Bucket, published: Tables) -> npt.NDArray[np.int64]:
     assert isinstance(sketch, CountSketchPlan)
     wanted = len(bucket.digests)
     # Every wanted record is a value of its own, and there is no noise: the counters are the records' signs.
-    alone = replace(sketch, sizes=(wanted,), contrasts=(), presence=(), weights=())
+    alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
     encoder = CountSketchEncoder(alone, (0,), derive(bucket.secret, plan.digest(), purpose="sketches"))
     encoder.update(bucket.digests, np.arange(wanted, dtype=np.uint16)[None])
     counters = np.frombuffer(encoder.state(), "<i4")[-sketch.repetitions * wanted * sketch.buckets :]

@@ -113,7 +113,7 @@ class Collusion:
         """What each record adds to every number of a value that it has [shape=(targets, numbers)]."""
         # Every wanted record is a value of its own, and there is no noise: the counters are the records' signs.
         wanted = len(digests)
-        alone = replace(sketch, sizes=(wanted,), contrasts=(), presence=(), weights=())
+        alone = replace(sketch, sizes=(wanted,), contrasts=(), weights=())
         encoder = CountSketchEncoder(alone, (0,), derive(self.secret, self.plan.digest(), purpose="sketches"))
         encoder.update(digests, np.arange(wanted, dtype=np.uint16)[None])
         counters = np.frombuffer(encoder.state(), "<i4")[-sketch.repetitions * wanted * sketch.buckets :]

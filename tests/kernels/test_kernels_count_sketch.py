@@ -34,31 +34,25 @@ def table(n, sizes, seed=0):
     return digests, np.array([rng.integers(0, size, n) for size in sizes], np.uint16).reshape(len(sizes), n)
 
 
-# Repetitions of a window.
-WINDOW = 2
-
-
-def layout(sizes, contrasts=(), windows=()):
-    """Every group's first row, whether that is its contrast, and the windows in which all add to it, as bits; and the rows of all
-    groups together."""
-    out, row, windows = [], 0, dict(windows)
+def layout(sizes, contrasts=()):
+    """Every group's first row, and whether that is its contrast; and the rows of all groups together."""
+    out, row = [], 0
     for g, size in enumerate(sizes):
-        out.append((row, g in contrasts, sum(1 << window for window in windows.get(g, ()))))
+        out.append((row, g in contrasts))
         row += 1 if g in contrasts else size
-    return np.array(out, np.int64).reshape(-1, 3), row
+    return np.array(out, np.int64).reshape(-1, 2), row
 
 
-def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=None, contrasts=(), windows=()):
-    groups, rows = layout(sizes, contrasts, windows)
+def sketch(digests, codes, sizes, log_buckets, repetitions, direction=1, state=None, contrasts=()):
+    groups, rows = layout(sizes, contrasts)
     if state is None:
         state = np.zeros((repetitions, rows, 1 << log_buckets), np.int32)
-    add_records(*KEY, digests, codes, groups, log_buckets, WINDOW if windows else 0, np.int32(direction), state)
+    add_records(*KEY, digests, codes, groups, log_buckets, np.int32(direction), state)
     return state
 
 
-def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=(), windows=()):
+def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=()):
     """Counters, one record, repetition and group after the other."""
-    windows = dict(windows)
     _, per_word = words_needed(repetitions, log_buckets)
     out = np.zeros((repetitions, layout(sizes, contrasts)[1], 1 << log_buckets), np.int32)
     for i, digest in enumerate(digests):
@@ -71,7 +65,7 @@ def by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts=(), windo
             for g, size in enumerate(sizes):
                 added = np.eye(size, dtype=int)[codes[g, i]]
                 if g in contrasts:
-                    added = [1 if j // WINDOW in windows.get(g, ()) else (1, -1)[codes[g, i]]]
+                    added = [(1, -1)[codes[g, i]]]
                 out[j, row : row + len(added), bucket] += sign * np.array(added)
                 row += len(added)
     return out
@@ -87,16 +81,14 @@ def test_counters_are_those_of_a_loop_over_records(log_buckets, repetitions):
 
 @pytest.mark.parametrize(("log_buckets", "repetitions"), [(1, 40), (10, 6), (15, 5)])
 @pytest.mark.parametrize("contrasts", [(1,), (0, 3), (0, 1, 3)])
-@pytest.mark.parametrize("windows", [(), ((0, (0,)), (1, (0, 2)), (3, (1,)))])
-def test_contrasts_are_those_of_a_loop_over_records(log_buckets, repetitions, contrasts, windows):
+def test_contrasts_are_those_of_a_loop_over_records(log_buckets, repetitions, contrasts):
     sizes = (2, 2, 3, 2, 4)
     digests, codes = table(150, sizes, 1)
     digests[::2] |= np.uint64(1 << 63)
-    of = {"contrasts": contrasts, "windows": windows}
-    expected = by_loop(digests, codes, sizes, log_buckets, repetitions, **of)
-    found = sketch(digests, codes, sizes, log_buckets, repetitions, **of)
+    expected = by_loop(digests, codes, sizes, log_buckets, repetitions, contrasts)
+    found = sketch(digests, codes, sizes, log_buckets, repetitions, contrasts=contrasts)
     np.testing.assert_array_equal(found, expected)
-    taken_out = sketch(digests, codes, sizes, log_buckets, repetitions, -1, **of)
+    taken_out = sketch(digests, codes, sizes, log_buckets, repetitions, -1, contrasts=contrasts)
     np.testing.assert_array_equal(taken_out, -expected)
 
 

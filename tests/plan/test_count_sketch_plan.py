@@ -29,7 +29,7 @@ from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
-from vertimrf.sketches.parameters import PRESENCE_PART, CountSketchPlan
+from vertimrf.sketches.parameters import CountSketchPlan
 from vertimrf.trial import open_tables, synthesize
 
 ROWS = 20_000
@@ -82,7 +82,6 @@ def test_attributes_of_two_values_are_contrasts():
     # Those of other sizes never are.
     assert groups_of((3, 4, 5), (4, 4, 16), tau=10) == (alone, ())
     plan = plan_of((2, 3, 2), (2, 2, 41), tau=10)
-    assert plan.sketch.presence == ()
     assert replace(plan.sketch, weights=()).event.groups == 6
     assert [plan.sketch.rows(group) for group in range(6)] == [1, 3, 1, 1, 1, 41]
 
@@ -90,35 +89,30 @@ def test_attributes_of_two_values_are_contrasts():
 def test_parties_of_one_attribute_of_two_values_tell_presence():
     schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))
     plan = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10)
-    assert plan.sketch.contrasts == (0, 2, 3, 5)
-    assert plan.sketch.presence == (0, 3)
-    assert plan.sketch.windows == ((0, 3), (0,), (3,))
-    assert plan.sketch.window_repetitions == plan.sketch.repetitions // (3 * PRESENCE_PART) > 0
-    assert replace(plan.sketch, weights=()).event.groups == 7
+    assert [group.attributes for group in plan.groups] == [(0,), (0,), (1,), (2,), (3,), (3,), (4,), (5,), (6,)]
+    assert plan.sketch.sizes == (2, 1, 3, 2, 2, 1, 2, 2, 4)
+    assert plan.sketch.contrasts == (0, 3, 4, 7)
+    # An attribute weighs fifteen times as much, and more if it has more values.
+    assert plan.sketch.weights == (15, 1, 21, 15, 15, 1, 19, 15, 23)
+    assert plan.sketch.event.groups == sum(plan.sketch.weights)
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert back.sketch == plan.sketch
     assert back.digest() == plan.digest()
-    # One alone stays as values; so do all where everybody is wanted, and where repetitions are few.
+    # One alone stays as values; so do all where everybody is wanted, and where persons have several records.
     assert groups_of((2,), (2, 2), epsilon=4.0) == ([(0,), (1,), (2,), (1, 2)], (2, 3))
     assert groups_of((2,), (2, 2), epsilon=4.0, tau=4) == ([(0,), (1,), (2,)], (2,))
-    assert plan_of((2,), (3, 3)).sketch.presence == ()
-    everybody = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10, population="outer")
-    assert everybody.sketch.contrasts == everybody.sketch.presence == ()
-    few = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10, keys=4)
-    assert few.sketch.repetitions < 3 * PRESENCE_PART
-    assert (few.sketch.contrasts, few.sketch.presence) == ((2, 5), ())
+    assert 1 not in plan_of((2,), (3, 3)).sketch.sizes
+    for changes, contrasts in (({"population": "outer"}, ()), ({"records_per_person": 2}, (2, 5))):
+        other = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10, **changes)
+        assert other.sketch.sizes == (2, 3, 2, 2, 2, 2, 4)
+        assert other.sketch.contrasts == contrasts
 
 
-@pytest.mark.parametrize(
-    ("presence", "said"),
-    [([1], "contrasts tell"), ([3, 0], "contrasts tell"), ([0, 0], "contrasts tell"), ([9], "contrasts tell"),
-     (["0"], "contrasts tell"), ([[0]], "contrasts tell"), ([0, 2], "no other group")],
-)  # fmt: skip
-def test_presence_that_no_group_can_tell_is_refused(presence, said):
-    schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))
-    data = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10).to_json()
-    with pytest.raises(PlanError, match=said):
-        Plan.from_json(data | {"sketch": data["sketch"] | {"presence": presence}})
+def test_what_cannot_be_priced_soon_has_the_least_weights():
+    """Presence keeps its low weight where there are too many attributes to weigh them by their sizes."""
+    schema = schema_of((2,), (2,), (50,) * 60)
+    plan = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10)
+    assert plan.sketch.weights == (15, 1, 15, 1, *[15] * 60)
 
 
 def test_parities_come_with_them_where_one_clique_holds_all_and_noise_is_small():
@@ -238,7 +232,7 @@ def test_groups_of_many_values_have_larger_weights_where_that_pays():
     assert sketch.event.groups == sum(sketch.weights)
     assert 1.9 < plan.ledger().epsilon <= 2.0
     # Of pairs of one party nothing is to be told.
-    assert choose_weights(replace(sketch, weights=()), [0] * 6, [False] * 6, 100_000) == ()
+    assert choose_weights(replace(sketch, weights=()), plan.groups, [0] * 6, 100_000) == ()
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert back.sketch == sketch
     assert back.digest() == plan.digest()

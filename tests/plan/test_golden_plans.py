@@ -43,7 +43,7 @@ CASES = {
     "large domains, count sketches": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, {}),
     "small messages, count sketches": (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000, {"message_bytes": 3_000_000}),
     "110 attributes, count sketches": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, {}),
-    # Written when parties of one attribute of two values began to tell presence.
+    # Written when parties of one attribute of two values began to tell presence, and anew when groups of one value told it.
     "an attribute each, count sketches": ([2, 2, 7, 2, 3], [1] * 5, 20_000, {}),
 }
 
@@ -55,9 +55,6 @@ def figures(case: str) -> dict[str, Any]:
     plan = make_plan(schema, epsilon=1.0, delta=1 / records, expected_records=records, nonce="test", **options)
     sketch = plan.sketch
     counts = {} if sketch is None else {key: value for key, value in vars(sketch).items() if not isinstance(value, float)}
-    # Not of the digests, which are older, where nobody tells it.
-    if not counts.get("presence", True):
-        del counts["presence"]
     # Phantoms follow the noise.
     phantoms = counts.pop("phantoms", 0)
     if "pairs" in counts:

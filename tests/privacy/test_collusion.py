@@ -106,8 +106,8 @@ def moved(plan, groups, digests, codes):
 
 
 def test_the_encoder_moves_numbers_as_far_as_the_event_says():
-    """Values, contrasts, presence and weights, of one record and of several of a person."""
-    plan = CountSketchPlan(40, 64, 60.0, 4, (5, 2, 2, 3), contrasts=(1, 2), presence=(1, 2), weights=(7, 3, 5, 9))
+    """Values, contrasts and weights, of one record and of several of a person."""
+    plan = CountSketchPlan(40, 64, 60.0, 4, (5, 2, 2, 3), contrasts=(1, 2), weights=(7, 3, 5, 9))
     groups = (0, 1, 2, 3)
     for group in (*[(g,) for g in groups], groups):
         event = plan.part(group)

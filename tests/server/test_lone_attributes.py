@@ -39,7 +39,8 @@ def world():
 @pytest.fixture(scope="module")
 def plan():
     made = make_plan(SCHEMA, epsilon=4.0, expected_records=PEOPLE, message_bytes=500_000)
-    assert made.sketch.presence == (0, 1, 2)
+    assert [group.size for group in made.groups] == [2, 1] * 3
+    assert made.sketch.contrasts == (0, 2, 4)
     return made
 
 
@@ -82,7 +83,8 @@ def test_another_secret_is_noticed(world, plan):
 
 def test_without_presence_it_would_not_be(world, plan):
     """What the tests above rest on: a plan of the same contrasts that tell no presence sees nothing of who is where."""
-    silent = replace(plan, sketch=replace(plan.sketch, presence=()))
+    sketch = replace(plan.sketch, sizes=SIZES, contrasts=(0, 1, 2), weights=())
+    silent = replace(plan, groups=plan.groups[::2], sketch=sketch)
     one, other = Secret.new(), Secret.new()
     messages = [
         Party(silent, name, secret).run(own)

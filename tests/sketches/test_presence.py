@@ -1,25 +1,24 @@
-"""Groups of contrasts that tell presence: parties that have nothing else say in some repetitions who is there."""
+"""Groups of one value tell presence: parties that have contrasts alone besides say with them who is there."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells, estimate_overlapping, predicted_cell_errors
+from vertimrf.sketches.count_intersections import CountedGroup, estimate_cells, estimate_overlapping
 from vertimrf.sketches.count_sketch import CountSketchEncoder
-from vertimrf.sketches.parameters import CountSketchPlan, presence_windows
+from vertimrf.sketches.parameters import CountSketchPlan
 
-# Three parties: two of one group of two values each, and one of three values, and of two as contrasts.
-SIZES, PARTIES = (2, 2, 3, 2), (0, 1, 2, 2)
+# Three parties: two of a contrast and presence each, and one of three values, and of two as contrasts.
+SIZES, PARTIES = (2, 1, 2, 1, 3, 2), (0, 0, 1, 1, 2, 2)
 PLAN = CountSketchPlan(
-    repetitions=256, buckets=32, variance=40.0, bits=4, sizes=SIZES, contrasts=(0, 1, 3), presence=(0, 1)
+    repetitions=256, buckets=32, variance=40.0, bits=4, sizes=SIZES, contrasts=(0, 2, 5), weights=(3, 1, 3, 1, 3, 3)
 )
 RECORDS, RELEASES = 3000, 300
 FIRST = np.cumsum([0, *SIZES])
-PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)]
+PAIRS = [(0, 2), (0, 4), (0, 5), (2, 4), (2, 5)]
 # Who is at each party, where that is not everybody; every two have 1500 in common or more.
 HELD = (slice(0, 2400), slice(600, 3000), slice(300, 2700))
 
@@ -29,7 +28,8 @@ def table(rng):
     third = rng.integers(0, 3, RECORDS)
     first = np.where(rng.random(RECORDS) < 0.6, third == 0, rng.random(RECORDS) < 0.3)
     second = np.where(rng.random(RECORDS) < 0.5, first, rng.random(RECORDS) < 0.8)
-    return np.array([first, second, third, np.where(rng.random(RECORDS) < 0.7, second, third > 1)], np.uint16)
+    last, nothing = np.where(rng.random(RECORDS) < 0.7, second, third > 1), np.zeros(RECORDS)
+    return np.array([first, nothing, second, nothing, third, last], np.uint16)
 
 
 def published(codes, digests, secret, rng, group, rows=slice(None)):
@@ -37,7 +37,7 @@ def published(codes, digests, secret, rng, group, rows=slice(None)):
     encoder.update(digests[rows], codes[[group], rows])
     sizes = np.bincount(codes[group, rows], minlength=SIZES[group]).astype(float)
     (counted,) = encoder.result([sizes], rng.bytes)
-    return CountedGroup(counted, sizes, sizes, np.zeros(len(sizes)), group in PLAN.contrasts, PLAN.windows_of(group))
+    return CountedGroup(counted, sizes, sizes, np.zeros(len(sizes)), group in PLAN.contrasts, PLAN.weight(group))
 
 
 def release(codes, rng, held=(slice(None),) * 3):
@@ -59,7 +59,7 @@ def common(one, other):
 
 
 def test_cells_are_unbiased_and_their_noise_is_as_stated():
-    """As for contrasts that tell nothing of presence: squared residuals against errors, over 300 releases."""
+    """As without presence: squared residuals against errors, over 300 releases."""
     rng = np.random.default_rng(0)
     codes = table(rng)
     residuals, squares = {pair: [] for pair in PAIRS}, {pair: [] for pair in PAIRS}
@@ -86,13 +86,9 @@ def test_records_in_common_are_told_within_their_errors():
     codes = table(rng)
     found = np.array([estimate_cells(PLAN, release(codes, rng), RECORDS).common for _ in range(100)])
     cells = estimate_cells(PLAN, release(codes, rng), RECORDS)
-    # Of three windows two are of each of the first groups, one of both.
-    window = PLAN.window_repetitions * PLAN.buckets
-    np.testing.assert_array_equal(cells.numbers[0, 1:3] / window, [1, 2])
-    assert cells.numbers[2, 2] == PLAN.numbers
-    np.testing.assert_array_equal(np.isinf(cells.noise), [False, False, False, True])
-    for i, j in itertools.combinations(range(3), 2):
-        expected = np.sqrt((np.prod(RECORDS + cells.noise[[i, j]]) + RECORDS**2) / cells.numbers[i, j])
+    np.testing.assert_array_equal(np.isinf(cells.noise), [True, False, True, False, False, True])
+    for i, j in itertools.combinations((1, 3, 4), 2):
+        expected = np.sqrt((np.prod(RECORDS + cells.noise[[i, j]]) + RECORDS**2) / PLAN.numbers)
         # The mean of 100 and their spread, each within five standard errors.
         assert abs(found[:, i, j].mean() - RECORDS) < 5 * expected / 10
         assert abs(found[:, i, j].std() / expected - 1) < 5 / np.sqrt(200)
@@ -104,7 +100,7 @@ def test_different_people_are_told_and_counted():
     # The first ones, whom the second party lacks, mostly have 1 at the first; so have those whom the first lacks at the second.
     codes = table(rng)
     codes[0, :600] |= rng.random(600) < 0.8
-    codes[1, 2400:] |= rng.random(600) < 0.8
+    codes[2, 2400:] |= rng.random(600) < 0.8
     records = np.array([2400.0, 2400.0, 2400.0])
     residuals, told = {pair: [] for pair in PAIRS}, []
     for _ in range(RELEASES):
@@ -124,44 +120,19 @@ def test_different_people_are_told_and_counted():
         assert (np.abs(mean) < 5 * np.std(residuals[pair], axis=0) / np.sqrt(RELEASES)).all(), (pair, mean)
 
 
-def test_predicted_errors_count_the_numbers_that_are_left():
-    even = [np.full(size, RECORDS / size) for size in SIZES]
-    with_presence, without = (predicted_cell_errors(plan, even, RECORDS) for plan in (PLAN, replace(PLAN, presence=())))
-    ratios = with_presence / without
-    window = PLAN.window_repetitions / PLAN.repetitions
-    for i, j in itertools.combinations(range(len(SIZES)), 2):
-        taken = 3 if (i, j) == (0, 1) else 2 if i < 2 else 0
-        np.testing.assert_allclose(block(ratios, i, j), 1 / np.sqrt(1 - taken * window))
-
-
 @pytest.mark.parametrize("rows", [slice(0, 1), slice(0, 1000)])
-@pytest.mark.parametrize("value", [0, 1])
-def test_in_its_windows_everybody_adds_alike(rows, value):
-    """Of a column that is all 0 or all 1 the number is what values sum to, elsewhere perhaps with the other sign."""
+def test_presence_is_the_sum_of_any_other_groups_values(rows):
+    """Who is there adds up to the same, whatever attribute it is told by; a contrast does not."""
     rng = np.random.default_rng(3)
     codes, digests = table(rng), rng.integers(0, 2**64, RECORDS, dtype=np.uint64)
 
-    def counters(group, column, values):
+    def counters(group):
         encoder = CountSketchEncoder(PLAN, [group], bytes(32))
-        encoder.update(digests[rows], column[None, rows])
-        flat = np.frombuffer(encoder.state()[-4 * PLAN.numbers * values :], "<i4")
-        return flat.reshape(PLAN.repetitions, values, PLAN.buckets).sum(axis=1)
+        encoder.update(digests[rows], codes[[group], rows])
+        flat = np.frombuffer(encoder.state()[-4 * PLAN.numbers * PLAN.rows(group) :], "<i4")
+        return flat.reshape(PLAN.repetitions, PLAN.rows(group), PLAN.buckets).sum(axis=1)
 
-    sums = counters(2, codes[2], 3)
-    width = PLAN.window_repetitions
-    for group, windows in ((0, {0, 1}), (1, {0, 2})):
-        found = counters(group, np.full_like(codes[group], value), 1)
-        alike = np.isin(np.arange(PLAN.repetitions) // width, list(windows))
-        np.testing.assert_array_equal(found, np.where(alike | (value == 0), 1, -1)[:, None] * sums)
+    sums = counters(4)
+    np.testing.assert_array_equal(counters(1), sums)
     assert sums.any(axis=1).all()
-
-
-def test_any_two_are_seen_together_and_each_without_the_other():
-    for count in (2, 3, 5, 16, 17):
-        windows = [set(window) for window in presence_windows(range(count))]
-        assert len(windows) == 1 + 2 * int(np.ceil(np.log2(count)))
-        for one, other in itertools.permutations(range(count), 2):
-            assert any({one, other} <= window for window in windows)
-            assert any(one in window and other not in window for window in windows)
-    assert presence_windows([4]) == ((4,),)
-    assert presence_windows(()) == ()
+    assert (codes[0, rows] == 0).all() == (counters(0) == sums).all()

@@ -73,7 +73,6 @@ def add_records(
     codes: npt.NDArray[np.uint16],
     layout: npt.NDArray[np.int64],
     log_buckets: int,
-    window: int,
     direction: int,
     state: npt.NDArray[np.int32],
     advance: Callable[[int, int], None] = silent,
@@ -84,17 +83,15 @@ def add_records(
         k0, k1: secret key [uint64].
         digests: [shape=(n,), uint64].
         codes: values, group-major [shape=(d, n), uint16].
-        layout: of every group its first row; 1 where this is the group's contrast, to which code 0 adds and from which code 1
-            takes away, or 0 where each value adds to the row as far below as its code; and the windows, as bits, in which both
-            codes add to the contrast [shape=(d, 3), int64].
+        layout: of every group its first row; and 1 where this is the group's contrast, to which code 0 adds and from which code 1
+            takes away, or 0 where each value adds to the row as far below as its code [shape=(d, 2), int64].
         log_buckets: binary logarithm of the number of buckets, at most 15.
-        window: repetitions of a window, the first of which begins with the first; 0 where there are none.
         direction: 1 to add the records, -1 to take them out.
         state: counters [shape=(r, v, b), int32], updated; the caller sees to it that they cannot overflow.
         advance: told how many of the words that hold all repetitions have been gone through, and of how many.
     """
     words, _ = words_needed(len(state), log_buckets)
-    data = (digests, codes, layout, log_buckets, window, np.int32(direction), state)
+    data = (digests, codes, layout, log_buckets, np.int32(direction), state)
     step = STEP_WORDS * numba.get_num_threads()
     for first in range(0, words, step):
         last = min(first + step, words)
@@ -107,7 +104,7 @@ def add_records(
 
 
 @kernel
-def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, window, direction, state):  # type: ignore[no-untyped-def]
+def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, direction, state):  # type: ignore[no-untyped-def]
     repetitions = state.shape[0]
     slot_bits = log_buckets + 1
     per_word = WORD_BITS // slot_bits
@@ -133,11 +130,9 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, window, 
                             sign = direction - 2 * direction * np.int32(place[a] & np.uint32(1))
                             table[code[a], place[a] >> np.uint32(1)] += sign
                         continue
-                    alike = window > 0 and j // window < WORD_BITS - 1 and (layout[i, 2] >> (j // window)) & 1
-                    told = np.uint32(0 if alike else 1)
                     row = table[0]
                     for a in range(count):
-                        odd = (code[a] & told) ^ (place[a] & np.uint32(1))
+                        odd = np.uint32(code[a]) ^ (place[a] & np.uint32(1))
                         row[place[a] >> np.uint32(1)] += direction - 2 * direction * np.int32(odd)
 
 

@@ -213,10 +213,6 @@ class Plan:
         contrasted = self.sketch.contrasts if isinstance(self.sketch, CountSketchPlan) else ()
         if any(group.parity and number not in contrasted for number, group in enumerate(self.groups)):
             raise PlanError("Parities are published by count sketches alone, as contrasts.")
-        if isinstance(self.sketch, CountSketchPlan):
-            owners = self.schedule.parties
-            if any(owners.count(owners[group]) > 1 for group in self.sketch.presence):
-                raise PlanError("A group of contrasts tells presence only where its party has no other group.")
         if self.agreement:
             if self.records_per_person > 1:
                 raise PlanError("Sketches of agreement have no price for persons with several records.")

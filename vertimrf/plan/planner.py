@@ -21,14 +21,12 @@ from ..sketches.parameters import (
     BUCKETS,
     HIGHEST_CEILING,
     KINDS,
-    PRESENCE_PART,
     CountSketchPlan,
     CrossPartyRelease,
     ResponsePlan,
     ScheduledPair,
     SharedKeyPlan,
     SketchPlan,
-    presence_windows,
 )
 from .collusion import check_cap, within_cap
 from .defaults import ENCODER, INNER, MESSAGE_BYTES, OUTER, PAIRS_BYTES, TAU, default_delta
@@ -44,7 +42,7 @@ from .schedule import (
     triple_rule,
 )
 from .schema import Schema
-from .weights import LEAST_WEIGHT, PARITY_WEIGHT, choose_weights
+from .weights import choose_weights, least_weights
 from .workload import Workload
 
 __all__ = ["make_plan", "split_parties"]
@@ -175,15 +173,13 @@ class CountSketches:
     """Every group under the same secret buckets and signs.
 
     Attributes:
-        groups: what is published; ``contrasts``: of which as contrasts; ``presence``: which of those tell presence; ``weights``:
-            of each.
+        groups: what is published; ``contrasts``: of which as contrasts; ``weights``: of each.
         repetitions, buckets, bits: see :class:`CountSketchPlan`.
         person: records of a person at most.
     """
 
     groups: tuple[Group, ...]
     contrasts: tuple[int, ...]
-    presence: tuple[int, ...]
     weights: tuple[int, ...]
     repetitions: int
     buckets: int
@@ -198,7 +194,7 @@ class CountSketches:
         """The sketches, with parameters that spend about ``rho`` (zCDP)."""
         sizes = tuple(group.size for group in self.groups)
         shape = self.repetitions, self.buckets, self.bits
-        return _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts, self.presence, self.weights)
+        return _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts, self.weights)
 
 
 def _count_sketch_plan(
@@ -209,7 +205,6 @@ def _count_sketch_plan(
     rho: float,
     person: int = 1,
     contrasts: tuple[int, ...] = (),
-    presence: tuple[int, ...] = (),
     weights: tuple[int, ...] = (),
 ) -> CountSketchPlan:
     """Count sketches that spend about ``rho`` (zCDP), for persons with so many records at most."""
@@ -229,7 +224,6 @@ def _count_sketch_plan(
         bits=bits,
         sizes=sizes,
         contrasts=contrasts,
-        presence=presence,
         weights=weights,
     )
 
@@ -394,7 +388,7 @@ def make_plan(
         if crossing_pairs(schema) and encoder == SketchPlan.encoder:
             choice = _scheduled_pairs(schema, rho, expected_records, tau, keys, left)
         elif crossing_pairs(schema):
-            groups, contrasts, lone = _count_groups(
+            groups, contrasts = _count_groups(
                 schema,
                 tau,
                 local_models,
@@ -404,7 +398,7 @@ def make_plan(
                 population == OUTER,
             )
             choice = _count_sketches(
-                schema, groups, contrasts, lone, rho, expected_records, keys, left, records_per_person, target[1]
+                schema, groups, contrasts, rho, expected_records, keys, left, records_per_person, target[1]
             )
     elif sketched and encoder == SharedKeyPlan.encoder:
         claim = SharedKeyPlan.claimed_share
@@ -517,7 +511,6 @@ def _count_sketches(
     schema: Schema,
     groups: tuple[Group, ...],
     contrasts: tuple[int, ...],
-    lone: tuple[int, ...],
     rho: float,
     records: int,
     keys: int | None,
@@ -534,7 +527,6 @@ def _count_sketches(
     # A person's records cost what one does at a budget that many times smaller, to first order.
     rho /= person**2
     sizes = [group.size for group in groups]
-    parities = [group.parity for group in groups]
     d = _alike(groups)
     rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
     owners = [schema.party_of(group.attributes[0]) for group in groups]
@@ -550,14 +542,11 @@ def _count_sketches(
     order = _order(rho, delta)
     least = LEAST_BUCKETS if person > 1 else 1
     repetitions, buckets = _hash_shape(math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least)
-    # Of too few repetitions none can be spared.
-    if repetitions < PRESENCE_PART * len(presence_windows(lone)):
-        contrasts, lone = tuple(group for group in contrasts if group not in lone), ()
-    even = CountSketches(groups, contrasts, lone, (), repetitions, buckets, -bits, person)
+    even = CountSketches(groups, contrasts, (), repetitions, buckets, -bits, person)
     if person > 1:
         # Their price follows sums that are few and small.
         return even
-    return replace(even, weights=choose_weights(even.sketch(rho), owners, parities, records))
+    return replace(even, weights=choose_weights(even.sketch(rho), groups, owners, records))
 
 
 def _order(rho: float, delta: float) -> float:
@@ -595,17 +584,18 @@ def _agreement_shapes(schema: Schema, rho: float, records: int, message_bytes: i
 
 def _count_groups(
     schema: Schema, tau: int, local_models: bool, rho: float, records: int, person: bool, everybody: bool
-) -> tuple[tuple[Group, ...], tuple[int, ...], tuple[int, ...]]:
-    """Groups of count sketches, which of them are published as contrasts, and which of those tell presence.
+) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+    """Groups of count sketches, and which of them are published as contrasts.
 
     Every attribute is a group of its own. What several parties hold is the first one's to sketch, and what all of them hold
     nobody's: each measures its own pairs with it, if any. Of an attribute of two values the contrast is published: its noise,
     as variances go, is half of what the two values' numbers would put into it, on either side of a pair. One group of every
-    party stays as values, whose sum over all records tells how many people parties have in common; but where two parties or more
-    have no other group, theirs are contrasts that tell presence (NLTCS at 16 parties, epsilon 0.8, eight runs: 0.0059 instead of
-    0.0074; of one such party alone, with Adult's last column, no gain could be seen). Where the result is of ``everybody``, all
-    stay values: every group's sum tells who is held by whom (NLTCS in halves, 60 % of the people in common by an attribute, four
-    runs: 0.018 with contrasts, 0.013 without).
+    party stays as values, whose sum over all records tells how many people parties have in common. Where two parties or
+    more have no other group, theirs are contrasts too, and each publishes a group of one value besides, of low weight: presence.
+    (NLTCS at 16 parties, epsilon 0.8: 0.0057 instead of 0.0074; of one such party alone, with Adult's last column, no gain could
+    be seen.) Persons of several records have no weights, and so no presence. Where the result is of ``everybody``, all stay
+    values: every group's sum tells who is held by whom (NLTCS in halves, 60 % of the people in common by an attribute, four runs:
+    0.018 with contrasts, 0.013 without).
 
     Where one clique holds all attributes, parities of two of a party's attributes of two values are published besides, if records
     are so many that the noise of contrasts is small beside them: pairs then have a little more noise, but what pairs do not tell
@@ -616,33 +606,36 @@ def _count_groups(
         [a for a in schema.varying(name) if schema.party_of(a) == party and a not in everywhere]
         for party, (name, _) in enumerate(schema.parties)
     ]
-    groups, contrasts = _groups_of(schema, held)
+    groups, contrasts = _groups_of(schema, held, presence=not (person or everybody))
     if everybody:
-        return groups, (), ()
+        return groups, ()
     if max((group.size for group in groups), default=0) <= MOST_BESIDE_PARITIES and math.prod(schema.sizes) <= tau and not person:
-        with_them = _groups_of(schema, held, parities=True)
+        with_them = _groups_of(schema, held, presence=True, parities=True)
         if _alike(with_them[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
-            groups, contrasts = with_them
-    owners = [schema.party_of(group.attributes[0]) for group in groups]
-    lone = tuple(g for g, group in enumerate(groups) if group.size == 2 and owners.count(owners[g]) == 1)
-    if len(lone) > 1:
-        return groups, tuple(sorted((*contrasts, *lone))), lone
-    return groups, contrasts, ()
+            return with_them
+    return groups, contrasts
 
 
 def _groups_of(
-    schema: Schema, held: Sequence[Sequence[int]], parities: bool = False
+    schema: Schema, held: Sequence[Sequence[int]], *, presence: bool = False, parities: bool = False
 ) -> tuple[tuple[Group, ...], tuple[int, ...]]:
-    """Groups, one for each of the attributes that parties are to sketch and, with ``parities``, for some of those of two values
-    taken two by two; and which of them are contrasts."""
+    """Groups, one for each of the attributes that parties are to sketch, and which of them are contrasts.
+
+    With ``parities`` also one for some of those of two values taken two by two; with ``presence`` also one of one value for each
+    of several parties that would have a contrast alone.
+    """
+    lone = [len(own) == 1 and schema.sizes[own[0]] == 2 for own in held]
     groups: list[Group] = []
     contrasts: list[int] = []
-    for attributes in held:
+    for attributes, alone in zip(held, lone, strict=True):
         sizes = {a: min(schema.sizes[a], COUNT_BINS) for a in attributes}
         first = len(groups)
         groups += [Group((a,), (sizes[a],)) for a in attributes]
         two = [g for g in range(first, len(groups)) if groups[g].size == 2]
-        contrasts += two[len(two) == len(groups) - first :]
+        present = presence and alone and sum(lone) > 1
+        contrasts += two[len(two) == len(groups) - first and not present :]
+        if present:
+            groups.append(Group((attributes[0],), (1,)))
         if parities:
             crossed = _far_apart([groups[g].attributes[0] for g in two])
             contrasts += range(len(groups), len(groups) + len(crossed))
@@ -664,5 +657,6 @@ def _far_apart(attributes: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _alike(groups: Sequence[Group]) -> float:
-    """Groups that a record adds to, as many as if all had the weight of those that are no parities."""
-    return sum(PARITY_WEIGHT if group.parity else LEAST_WEIGHT for group in groups) / LEAST_WEIGHT
+    """Groups that a record adds to, as many as if all had the weight of the heaviest."""
+    weights = least_weights(groups)
+    return sum(weights) / max(weights)

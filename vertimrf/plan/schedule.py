@@ -58,6 +58,7 @@ class Group:
 
     A value of the group is a tuple of bins, numbered in row-major order; a pair of groups is a marginal of all their attributes.
     Or it is the parity of some attributes of two bins each: 0 where an even number of them are in the second, otherwise 1.
+    A group of one value says who is at the party, and no more: presence.
 
     Attributes:
         attributes: strictly increasing indices into the schema.
@@ -73,6 +74,11 @@ class Group:
     def size(self) -> int:
         """Number of values."""
         return 2 if self.parity else math.prod(self.bins)
+
+    @property
+    def tells_values(self) -> bool:
+        """Whether it says what values its attributes have: neither a parity, whose marginals come with theirs, nor presence."""
+        return not self.parity and self.size > 1
 
     def add_up(self, tuples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What each value has of tuples of bins [shape=(values,)], from what these have, in row-major order, or by their axes."""

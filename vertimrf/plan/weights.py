@@ -15,13 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..sketches.parameters import CountSketchPlan
+from .schedule import Group
 
-__all__ = ["choose_weights", "expected_error"]
+__all__ = ["choose_weights", "expected_error", "least_weights"]
 
 # Weights grow with this power of the numbers that a group publishes, from this one of the fewest on.
 EXPONENT, LEAST_WEIGHT = 1 / 3, 5
 # Weight of parities: there are more of them than of attributes, and each tells less.
 PARITY_WEIGHT = 1
+# Presence has a weight of 1. Where there is any, all else has so many times its own, an attribute 15. That adds 7 % to the
+# noise of parties' only attributes, and tells how many records parties share to 5 % (NLTCS, 16 parties, epsilon 0.8).
+BESIDE_PRESENCE = 3
 # Deviation of a pair's cells from independence: root mean square over the mean cell, of two attributes of two values; it grows
 # with the fourth root of the degrees of freedom.
 DEPENDENCE = 0.1
@@ -31,23 +35,34 @@ MOST_PRICED = 2000
 Floats = npt.NDArray[np.float64]
 
 
+def least_weights(groups: Sequence[Group]) -> list[int]:
+    """Weights of groups before their sizes count: those of attributes, and the smaller ones of parities and of presence."""
+    times = BESIDE_PRESENCE if any(group.size == 1 for group in groups) else 1
+    return [1 if group.size == 1 else times * (PARITY_WEIGHT if group.parity else LEAST_WEIGHT) for group in groups]
+
+
 def choose_weights(
-    plan: CountSketchPlan, parties: Sequence[int], parities: Sequence[bool], records: int
+    plan: CountSketchPlan, groups: Sequence[Group], parties: Sequence[int], records: int
 ) -> tuple[int, ...]:
     """Weights of a plan's groups, where pairs across parties are expected to be told better with them; () where not.
 
     Args:
         plan: the sketches without weights, whose budget they are to keep.
+        groups: what is published; with parities or presence there are weights in any case.
         parties: of each group.
-        parities: which groups are parities: with them there are weights in any case.
         records: expected.
     """
     rows = [plan.rows(group) for group in range(len(plan.sizes))]
-    weights = tuple(2 * round((LEAST_WEIGHT * (each / min(rows)) ** EXPONENT - 1) / 2) + 1 for each in rows)
-    if any(parities):
-        return tuple(PARITY_WEIGHT if parity else weight for parity, weight in zip(parities, weights, strict=True))
-    if len(set(weights)) == 1 or sum(weights) > MOST_PRICED:
+    least = least_weights(groups)
+    weights = tuple(
+        2 * round((weight * (each / min(rows)) ** EXPONENT - 1) / 2) + 1 for weight, each in zip(least, rows, strict=True)
+    )
+    if sum(weights) > MOST_PRICED:
+        weights = tuple(least)
+    if len(set(weights)) == 1:
         return ()
+    if len(set(least)) > 1:
+        return weights
     across = np.not_equal.outer(parties, parties)
     with_them, without = (expected_error(plan, each, across, records) for each in (weights, ()))
     return weights if with_them < without else ()

@@ -196,7 +196,7 @@ def scheduled_matches(schema: Schema, measurements: Sequence[Measurement]) -> tu
     return tuple(out)
 
 
-def _counted_matches(plan: Plan, cells: Cells, total: float) -> tuple[Match, ...]:
+def _counted_matches(plan: Plan, sketch: CountSketchPlan, cells: Cells, total: float) -> tuple[Match, ...]:
     """Records in common from count sketches: the covariance of two parties' sums over all records."""
     owner = np.array(plan.schedule.parties)
     out = []
@@ -208,8 +208,7 @@ def _counted_matches(plan: Plan, cells: Cells, total: float) -> tuple[Match, ...
         left, right = (each / each.sum() for each in held)
         spread = math.prod(total + 1 / each.sum() for each in held)
         records = float(left @ cells.common @ right)
-        numbers = cells.numbers[np.ix_(left > 0, right > 0)].min()
-        out.append(Match(parties, records, math.sqrt((spread + total**2) / numbers)))
+        out.append(Match(parties, records, math.sqrt((spread + total**2) / sketch.numbers)))
     return tuple(out)
 
 
@@ -239,13 +238,13 @@ def _counted_marginals(
         records = total if held is None else held[party].records
         sizes, errors = _set_sizes(plan.schema, messages, initial, group, maps, records)
         g = len(counted)
-        told = g in sketch.contrasts, sketch.windows_of(g), sketch.weight(g)
+        told = g in sketch.contrasts, sketch.weight(g)
         counted.append(CountedGroup(next(waiting[party]), released, np.maximum(sizes, 0.0), errors, *told))
     shared: dict[tuple[int, int], Measurement] = {}
     first = np.cumsum([0, *(group.size for group in groups)])
     if held is None:
         cells = estimate_cells(sketch, counted, total, progress)
-        matches = _counted_matches(plan, cells, total)
+        matches = _counted_matches(plan, sketch, cells, total)
     else:
         own, errors = (np.array(each) for each in zip(*((h.records, h.error) for h in held), strict=True))
         cells, common = estimate_overlapping(sketch, counted, parties, own, errors, progress)
@@ -254,13 +253,16 @@ def _counted_marginals(
             for pair in itertools.combinations(range(len(held)), 2)
         )
         for g, other in itertools.product(range(len(groups)), range(len(held))):
-            if other != parties[g] and not groups[g].parity:
+            if other != parties[g] and groups[g].tells_values:
                 at = slice(first[g], first[g + 1]), other
                 found, spread = (each[at].reshape(groups[g].bins) for each in (common.of_values, common.of_values_errors))
                 of_group = Measurement(groups[g].attributes, tuple(bins[g]), found, spread, "count sketches").trimmed()
                 shared |= {(a, other): one_axis(of_group, axis) for axis, a in enumerate(groups[g].attributes)}
     out = []
     for i, j in itertools.combinations(range(len(groups)), 2):
+        if 1 in (groups[i].size, groups[j].size):
+            # Presence says nothing of values.
+            continue
         if parties[i] == parties[j] and (groups[i].parity or groups[j].parity):
             # The party's own marginals tell that much better.
             continue
@@ -309,10 +311,9 @@ def predicted_marginals(plan: Plan) -> list[Prediction]:
         sizes = [group.size for group in plan.groups]
         errors = predicted_cell_errors(plan.sketch, [np.full(size, n / size) for size in sizes], n)
         first = np.cumsum([0, *sizes])
-        for i, j in itertools.combinations(range(len(plan.groups)), 2):
-            # What parities tell comes with the marginals of their attributes.
-            parities = plan.groups[i].parity or plan.groups[j].parity
-            if plan.schedule.parties[i] != plan.schedule.parties[j] and not parities:
+        telling = [i for i, group in enumerate(plan.groups) if group.tells_values]
+        for i, j in itertools.combinations(telling, 2):
+            if plan.schedule.parties[i] != plan.schedule.parties[j]:
                 cells = sizes[i] * sizes[j]
                 attributes = plan.groups[i].attributes, plan.groups[j].attributes
                 freedom = plan.sketch.rows(i) * plan.sketch.rows(j) / cells

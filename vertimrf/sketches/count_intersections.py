@@ -13,9 +13,8 @@ Groups that are published as contrasts (:data:`~.parameters.CONTRAST_SIGNS`) hav
 numbers, with one sign or the other. Cells follow from the covariances of contrasts and, as contrasts leave out how many records
 there are and how many of the other group's values, from known sizes.
 
-A party that has nothing but one contrast tells who is there in some windows of the numbers, in which every record adds to its own
-alike: a sum like the others', of fewer numbers. Windows are such that any two parties' sums are seen together, and each with what
-the other's contrast is elsewhere.
+A group of one value is a sum over all records and nothing else. Parties whose only other group is a contrast publish one, so that
+the server can tell who is there.
 
 Parties may hold different people. T counts those that both hold, whoever else there is; but the sum of another party's group
 covaries with a value's number by those of its records that the other party holds too, which no size tells. The codes do.
@@ -25,7 +24,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +65,6 @@ class CountedGroup:
         sizes: records of each value, as well as they are known now [shape=(values,), float64].
         sizes_sigma: their standard errors [shape=(values,), float64].
         contrasted: whether rows of the codes are contrasts instead of values.
-        windows: those of the plan in which the one row of a contrasted group is the sum over all records.
         weight: by which a record moves its numbers.
     """
 
@@ -75,7 +73,6 @@ class CountedGroup:
     sizes: Floats
     sizes_sigma: Floats
     contrasted: bool = False
-    windows: tuple[int, ...] = ()
     weight: int = 1
 
 
@@ -91,14 +88,12 @@ class Cells:
             [shape=(groups, groups), float64]. A group and itself: of no meaning.
         noise: what is in the variance of a group's sum beside one for every record; infinite where no sum is published
             [shape=(groups,), float64].
-        numbers: how many numbers tell ``common`` [shape=(groups, groups), float64].
     """
 
     counts: Floats
     errors: Floats
     common: Floats
     noise: Floats
-    numbers: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +143,6 @@ class _Layout:
     Attributes:
         own: 1 where a row is of a group, 0 elsewhere, and where the group is contrasted [shape=(rows, groups)].
         group: each row's group [shape=(rows,), int].
-        windows: in which each group's one row tells presence [length groups].
         signs: with which values add to rows [shape=(v, rows), sparse].
         values: what rows add to indicators of values [as ``signs``]; ``constant``: what is added besides [shape=(v,)].
         spread: what squared errors of rows add to those of values [as ``signs``].
@@ -156,7 +150,6 @@ class _Layout:
 
     own: Floats
     group: npt.NDArray[np.int64]
-    windows: tuple[tuple[int, ...], ...]
     signs: Sparse
     values: Sparse
     constant: Floats
@@ -167,24 +160,9 @@ class _Layout:
         """Whether rows are the values."""
         return not self.constant.any()
 
-    @property
-    def telling(self) -> npt.NDArray[np.int64]:
-        """Rows that tell presence in some windows."""
-        return np.flatnonzero([bool(self.windows[group]) for group in self.group])
-
-    @property
-    def places(self) -> npt.NDArray[np.int64]:
-        """All rows, then those that tell presence as the sums that they are there [shape=(places,)]."""
-        return np.concatenate([np.arange(len(self.group)), self.telling])
-
-    @property
-    def sums(self) -> Floats:
-        """1 where a place is a part of its group's sum over all records [shape=(places, groups)]."""
-        return np.concatenate([self.own, np.eye(len(self.windows))[self.group[self.telling]]])
-
     def sums_noise(self, told: Floats, records: Floats) -> Floats:
         """What is in the variances of groups' sums beside one for every one of their ``records`` [both shape=(groups,)]."""
-        return np.maximum(told[self.places] @ self.sums - records, 1.0)
+        return np.maximum(told @ self.own - records, 1.0)
 
     def of_values(self, of_group: Floats) -> Floats:
         """Every value's population, given every group's, as 1 among 0 [shape=(v, populations)]."""
@@ -208,9 +186,8 @@ class _Products:
         adding: records that add to each row [shape=(rows,)].
         told: variances of what rows' codes tell of their numbers [shape=(rows,)].
         covariances: of rows' numbers; on the diagonal, the variance that is found [shape=(rows, rows)].
-        numbers: how many numbers tell ``covariances`` [shape=(rows, rows)].
-        with_sums: covariances of rows' numbers with groups' sums [shape=(rows, groups)], and ``with_sums_numbers`` as above.
-        common: of groups' sums [shape=(groups, groups)], and ``common_numbers``.
+        with_sums: covariances of rows' numbers with groups' sums [shape=(rows, groups)].
+        common: of groups' sums [shape=(groups, groups)].
     """
 
     layout: _Layout
@@ -219,11 +196,8 @@ class _Products:
     adding: Floats
     told: Floats
     covariances: Floats
-    numbers: Floats
     with_sums: Floats
-    with_sums_numbers: Floats
     common: Floats
-    common_numbers: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,24 +317,19 @@ def _shared_records(
     layout = products.layout
     noise = layout.sums_noise(products.told, of_group @ records)
     # Every group of a party has the same sum; this is the best average of them, and the variance of its noise.
-    precision = of_group * (layout.sums.any(axis=0) / noise)[:, None]
+    precision = of_group * (layout.own.any(axis=0) / noise)[:, None]
     silent = precision.sum(axis=0) == 0
     average = precision / np.where(silent, 1, precision.sum(axis=0))
     spread = records + np.where(silent, 0, 1 / np.where(silent, 1, precision.sum(axis=0)))
     sums = products.with_sums @ average
     common = average.T @ products.common @ average
-    # A party's groups are alike in this: one that tells presence is its only one.
-    first = (average > 0).argmax(axis=0)
-    between = products.common_numbers[np.ix_(first, first)]
-    common_errors = np.sqrt((np.outer(spread, spread) + common**2) / between + (CODES_LAW * common) ** 2)
+    common_errors = np.sqrt((np.outer(spread, spread) + common**2) / plan.numbers + (CODES_LAW * common) ** 2)
     known = np.eye(len(records), dtype=bool) | np.logical_or.outer(silent, silent)
     common = np.where(known, np.minimum.outer(records, records), common)
     common_errors = np.where(known, np.maximum.outer(errors, errors), common_errors)
     known_sums, sigmas, most = products.sums[:, None], products.sigmas[:, None], products.adding[:, None]
     mine = (of_group[layout.group] > 0) | silent
-    # What is told in no number is a row's sum over its own records, which is known.
-    numbers = np.maximum(products.with_sums_numbers[:, first], 1)
-    sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / numbers)
+    sums_errors = np.sqrt((np.outer(products.told, spread) + sums**2) / plan.numbers)
     least = np.where(layout.own.any(axis=1, keepdims=True), 0, -most)
     inside = np.where(mine, known_sums, np.clip(sums, least, most))
     return common, common_errors, inside, np.where(mine, sigmas, np.minimum(sums_errors, most))
@@ -380,61 +349,16 @@ def _products(plan: CountSketchPlan, groups: Sequence[CountedGroup], progress: P
     variances = every + np.concatenate([np.full(len(g.codes), plan.noise(g.weight)) for g in groups])
     # In records: covariances of the numbers, and on the diagonal the variances of what their codes tell of them.
     told = variances / (gains * code_curve(plan.bits).gain) ** 2
-    layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups], [group.windows for group in groups])
+    layout = _layout([len(sizes) for sizes in held], [group.contrasted for group in groups])
     codes = np.concatenate([group.codes for group in groups])
-    numbers = _numbers(plan, layout)
-    products = _mean_products(plan, layout, codes, Silent() if progress is None else progress)
-    places = layout.places
-    scale = (gains * np.sqrt(powers))[places]
-    every_covariance = _covariances(plan.bits, products / np.outer(scale, scale), variances[places])
-    rows = len(told)
-    covariances = every_covariance[:rows, :rows]
-    np.fill_diagonal(covariances, np.diag(products)[:rows] / powers * told)
-    with_sums = every_covariance @ layout.sums
+    products = cross_products(codes, plan.bits, (Silent() if progress is None else progress).advance)
+    scale = gains * np.sqrt(powers)
+    covariances = _covariances(plan.bits, products / np.outer(scale, scale), variances)
+    np.fill_diagonal(covariances, np.diag(products) / powers * told)
+    with_sums = covariances @ layout.own
     sums = layout.signs.T @ np.concatenate(held)
     sigmas = np.sqrt(abs(layout.signs.T) @ np.concatenate([group.sizes_sigma for group in groups]) ** 2)
-    first = layout.sums.argmax(axis=0)
-    return _Products(
-        layout, sums, sigmas, every, told, covariances, numbers[:rows, :rows],
-        with_sums[:rows], numbers[:rows, first], layout.sums.T @ with_sums, numbers[np.ix_(first, first)],
-    )  # fmt: skip
-
-
-def _mean_products(plan: CountSketchPlan, layout: _Layout, codes: npt.NDArray[np.uint8], progress: Progress) -> Floats:
-    """Of the codes at every two places [shape=(places, places)]; 0 of those that no number tells."""
-    if not layout.telling.size:
-        return cross_products(codes, plan.bits, progress.advance)
-    out = np.zeros(2 * (len(layout.places),))
-    for begin, end, at in _stretches(plan, layout):
-        out[np.ix_(at, at)] += (end - begin) * cross_products(codes[:, begin:end], plan.bits)
-        progress.advance(end, plan.numbers)
-    out /= np.maximum(_numbers(plan, layout), 1)
-    return out
-
-
-def _stretches(plan: CountSketchPlan, layout: _Layout) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
-    """Numbers, from where to where, in which rows are at the same places, and at which [shape=(rows,)]."""
-    rows = np.arange(len(layout.group))
-    telling = layout.telling
-    width = plan.window_repetitions * plan.buckets if telling.size else 0
-    for window in range(len(plan.windows) if width else 0):
-        at = rows.copy()
-        for place, row in enumerate(telling, len(rows)):
-            if window in layout.windows[layout.group[row]]:
-                at[row] = place
-        yield window * width, (window + 1) * width, at
-    yield len(plan.windows) * width, plan.numbers, rows
-
-
-def _numbers(plan: CountSketchPlan, layout: _Layout) -> Floats:
-    """How many numbers tell what two places have to do with each other [shape=(places, places)]."""
-    shape = 2 * (len(layout.places),)
-    if not layout.telling.size:
-        return np.broadcast_to(np.float64(plan.numbers), shape)
-    out = np.zeros(shape)
-    for begin, end, at in _stretches(plan, layout):
-        out[np.ix_(at, at)] += end - begin
-    return out
+    return _Products(layout, sums, sigmas, every, told, covariances, with_sums, layout.own.T @ with_sums)
 
 
 def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations) -> Cells:
@@ -448,7 +372,7 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
     found = np.sqrt(np.maximum(np.diag(rest), 1.0))
     left = np.clip(rest / np.outer(found, found), -1, 1)
     known = np.sqrt(np.maximum(told - np.diag(explained), 1.0))
-    variance = np.square((1 - np.minimum(left**2, HIGHEST_SQUARE)) * np.outer(known, known)) / products.numbers
+    variance = np.square((1 - np.minimum(left**2, HIGHEST_SQUARE)) * np.outer(known, known)) / plan.numbers
     # A record more of a value adds to what the sums of a population explain, and in its own to the variance of its number.
     slopes = weights @ populations.of_group
     mine = own @ populations.of_group
@@ -459,8 +383,7 @@ def _cells(plan: CountSketchPlan, products: _Products, populations: _Populations
         counts=_of_values(layout, populations, left * np.outer(known, known) + explained),
         errors=np.sqrt(layout.spread_out(variance)),
         common=products.common,
-        noise=np.where(layout.sums.any(axis=0), layout.sums_noise(told, populations.records), np.inf),
-        numbers=products.common_numbers,
+        noise=np.where(own.any(axis=0), layout.sums_noise(told, populations.records), np.inf),
     )
 
 
@@ -477,7 +400,7 @@ def _of_values(layout: _Layout, populations: _Populations, counts: Floats) -> Fl
     return out
 
 
-def _layout(sizes: Sequence[int], contrasted: Sequence[bool], windows: Sequence[tuple[int, ...]]) -> _Layout:
+def _layout(sizes: Sequence[int], contrasted: Sequence[bool]) -> _Layout:
     """Of groups of so many values each."""
     of_two = np.array(CONTRAST_SIGNS, np.float64)[:, None]
     signs = [of_two if own else np.eye(n) for n, own in zip(sizes, contrasted, strict=True)]
@@ -486,7 +409,6 @@ def _layout(sizes: Sequence[int], contrasted: Sequence[bool], windows: Sequence[
     return _Layout(
         own=np.repeat(np.eye(len(sizes)) * ~np.array(contrasted), rows, axis=0),
         group=np.repeat(np.arange(len(sizes)), rows),
-        windows=tuple(windows),
         signs=_blocks(signs),
         values=_blocks([part * own for part, own in zip(parts, signs, strict=True)]),
         constant=np.repeat([part * own for part, own in zip(parts, contrasted, strict=True)], sizes),
@@ -541,7 +463,7 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
         As the errors of :class:`Cells` [shape=(v, v), float64].
     """
     contrasted = [group in plan.contrasts for group in range(len(sizes))]
-    layout = _layout([len(each) for each in sizes], contrasted, [plan.windows_of(group) for group in range(len(sizes))])
+    layout = _layout([len(each) for each in sizes], contrasted)
     held = [np.asarray(each, np.float64) for each in sizes]
     every = np.concatenate([adding(each, own) for each, own in zip(held, contrasted, strict=True)])
     noise = np.array([plan.noise(plan.weight(group)) for group in layout.group])
@@ -550,6 +472,5 @@ def predicted_cell_errors(plan: CountSketchPlan, sizes: Sequence[Floats], total:
     everybody = _Populations(np.ones((len(sizes), 1)), np.array([[total]]), inside, np.zeros_like(inside))
     _, explained = _known_sums(layout.own, told, everybody)
     known = np.maximum(told - np.diag(explained), 1.0)
-    numbers = _numbers(plan, layout)[: len(known), : len(known)]
-    out: Floats = np.sqrt(layout.spread_out(np.outer(known, known) / numbers))
+    out: Floats = np.sqrt(layout.spread_out(np.outer(known, known) / plan.numbers))
     return out

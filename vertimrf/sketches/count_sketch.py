@@ -97,12 +97,9 @@ class CountSketchEncoder:
         self._sizes = tuple(plan.sizes[group] for group in groups)
         self._rows = tuple(plan.rows(group) for group in groups)
         self._first_row = np.cumsum([0, *self._rows])
-        # Of every group: its first row, whether that is its contrast, and the windows in which it tells presence.
-        layout = [
-            (first, group in plan.contrasts, sum(1 << k for k in plan.windows_of(group)))
-            for first, group in zip(self._first_row[:-1], groups, strict=True)
-        ]
-        self._layout = np.array(layout, np.int64).reshape(-1, 3)
+        # The first row of every group, and whether that is its contrast.
+        layout = [(first, group in plan.contrasts) for first, group in zip(self._first_row[:-1], groups, strict=True)]
+        self._layout = np.array(layout, np.int64).reshape(-1, 2)
         self._state = np.zeros((plan.repetitions, int(self._first_row[-1]), plan.buckets), np.int32)
         self._records = 0
         self._spent = False
@@ -125,9 +122,9 @@ class CountSketchEncoder:
         digests, codes = checked_records(self._groups, self._sizes, digests, codes)
         self._count(digests.size)
         if digests.size and self._state.size:
-            log_buckets, window = self._plan.buckets.bit_length() - 1, self._plan.window_repetitions
+            log_buckets = self._plan.buckets.bit_length() - 1
             told = Silent() if progress is None else progress
-            add_records(*self._key, digests, codes, self._layout, log_buckets, window, 1, self._state, told.advance)
+            add_records(*self._key, digests, codes, self._layout, log_buckets, 1, self._state, told.advance)
 
     def merge(self, other: CountSketchEncoder) -> None:
         """Take over what another encoder of the same plan, party and secret has seen; the other one is spent by it.

@@ -29,7 +29,6 @@ __all__ = [
     "SharedKeyPlan",
     "SketchPlan",
     "packed_bytes",
-    "presence_windows",
     "release_from_json",
     "release_to_json",
 ]
@@ -40,8 +39,6 @@ MOST_VALUES = 1 << 16
 MOST_REPETITIONS = 1 << 24
 # Of a group's two values in its contrast.
 CONTRAST_SIGNS = (1, -1)
-# One in so many repetitions tells who is present, of groups that do; all windows together.
-PRESENCE_PART = 8
 MOST_WEIGHT = 99
 BUCKETS = tuple(1 << power for power in range(1, 16))
 
@@ -225,8 +222,6 @@ class CountSketchPlan(CrossPartyRelease):
         bits: of every number as published.
         sizes: number of values of every group, of all parties.
         contrasts: groups of two values that are published as contrasts, in order.
-        presence: those of them to whose one number every record adds alike in some repetitions
-            (:attr:`windows`), so that who is at their parties can be told.
         weights: of every group: by how much a record moves its numbers, whose noise has a variance so many times larger; () = 1.
             Beside the counts, noise is then the smaller the larger the weight. A weight w is priced as w groups that are the
             same: the sum of their numbers is what is published. It is odd, so that the sum of so many half-integers is one.
@@ -241,7 +236,6 @@ class CountSketchPlan(CrossPartyRelease):
     bits: int
     sizes: tuple[int, ...]
     contrasts: tuple[int, ...] = ()
-    presence: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
     encoder = "count-sketch"
     prices_persons = True
@@ -265,13 +259,6 @@ class CountSketchPlan(CrossPartyRelease):
         known = {g for g in self.contrasts if type(g) is int and 0 <= g < len(self.sizes) and self.sizes[g] == 2}
         if list(self.contrasts) != sorted(known):
             raise PlanError(f"Contrasts are of groups of 2 values, in order, not of {list(self.contrasts)}.")
-        if list(self.presence) != sorted(g for g in known if g in self.presence):
-            raise PlanError(f"Groups of two values that are contrasts tell presence, in order, not {list(self.presence)}.")
-        if self.presence and not self.window_repetitions:
-            raise PlanError(
-                f"{self.repetitions} repetitions are too few for {len(self.presence)} groups to tell presence in one of "
-                f"{PRESENCE_PART}."
-            )
         if self.weights and len(self.weights) != len(self.sizes):
             raise PlanError(f"There are {len(self.weights)} weights of {len(self.sizes)} groups; give each group one.")
         for weight in self.weights:
@@ -293,20 +280,6 @@ class CountSketchPlan(CrossPartyRelease):
     def numbers(self) -> int:
         """Numbers of every value (t)."""
         return self.repetitions * self.buckets
-
-    @property
-    def windows(self) -> tuple[tuple[int, ...], ...]:
-        """Groups that tell presence together, by window; see :func:`presence_windows`."""
-        return presence_windows(self.presence)
-
-    @property
-    def window_repetitions(self) -> int:
-        """Repetitions of a window; windows are the first ones, one after the other."""
-        return self.repetitions // (PRESENCE_PART * len(self.windows)) if self.presence else 0
-
-    def windows_of(self, group: int) -> tuple[int, ...]:
-        """Windows in which a group tells presence."""
-        return tuple(number for number, telling in enumerate(self.windows) if group in telling)
 
     @property
     def event(self) -> CountSketchEvent:
@@ -532,20 +505,6 @@ class ResponsePlan(CrossPartyRelease):
         return f"every row by randomised response, epsilon {self.epsilon:.4f} an attribute."
 
 
-def presence_windows(groups: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Which of some groups tell presence together, in each of 1 + 2 log2(groups) windows.
-
-    All in the first, and for every binary digit of their places those that have 0 there, then those that have 1. So of any two
-    there is a window in which both do, and if there are two or more, one for either in which it does and the other does not.
-    """
-    if not groups:
-        return ()
-    out = [tuple(groups)]
-    for digit in range((len(groups) - 1).bit_length()):
-        out += [tuple(group for place, group in enumerate(groups) if place >> digit & 1 == half) for half in (0, 1)]
-    return tuple(out)
-
-
 def packed_bytes(shapes: Sequence[tuple[int, int]], bits: int) -> int:
     """Bytes of tables of some shapes in a message, each number of so many bits."""
     return sum(packed_size(values * keys, bits) for values, keys in shapes)
@@ -564,10 +523,9 @@ def release_to_json(release: CrossPartyRelease | None) -> dict[str, Any] | None:
     if isinstance(release, SketchPlan):
         # Tens of thousands of pairs, whose values are plain: no need of what asdict goes through.
         named["pairs"] = [dict(vars(pair)) for pair in release.pairs]
-    # Plans from before these were are what they were.
-    for later in ("presence", "weights"):
-        if not named.get(later, True):
-            del named[later]
+    # Plans from before there were weights are what they were.
+    if not named.get("weights", True):
+        del named["weights"]
     return {"encoder": release.encoder, **named}
 
 
@@ -584,7 +542,7 @@ def release_from_json(data: Any) -> CrossPartyRelease | None:
     kind = named.pop("encoder")
     if kind not in KINDS:
         raise PlanError(f"Unknown encoder {kind!r}; this version knows {', '.join(KINDS)}.")
-    for several in ("sizes", "contrasts", "presence", "weights"):
+    for several in ("sizes", "contrasts", "weights"):
         if several in named:
             named[several] = tuple(named[several])
     if "pairs" in named:

@@ -19,9 +19,10 @@ from .moments import compare_correlations, compare_numbers, original_numbers
 from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
+from .tables.arrow import read_arrow, read_standing
 from .tables.ids import IdKeys
 from .tables.impossible import breaking
+from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import check_columns, encode_columns, encode_table, some
 from .utility.figures import utility
 
@@ -39,7 +40,7 @@ def evaluate(
     marginals: int = 300,
     seed: int = 0,
     party: str | None = None,
-    csv: CsvFormat = COMMAS,
+    read: ReadOptions = DEFAULT,
     population: str = INNER,
     label: str | None = None,
 ) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def evaluate(
         ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
         marginals, seed: as in :func:`vertimrf.distances.tvd`.
         party: compare the attributes of this party alone, whose table is then the real one.
-        csv: how the real tables are written, if they are CSV files.
+        read: how the real tables are read.
         population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
             has, and what another does not have of them is missing.
         label: an attribute that trees are to tell from the others, trained on synthetic records and tried on real ones.
@@ -90,7 +91,7 @@ def evaluate(
     if party is not None:
         inside = [schema.impossible[number] for number in schema.combinations_at(party)]
         schema = Schema.of({party: schema.part(party)}, public=schema.public, impossible=inside)
-    truth, numbers, held = read_real(real, id, schema, csv, population)
+    truth, numbers, held = read_real(real, id, schema, read, population)
     differing = {"tables": held} if len({*held, truth.shape[1]}) > 1 else {}
     made = encode_columns(table, schema.attributes, where)
     synthetic_numbers = original_numbers(schema.attributes, table, made, where)
@@ -163,7 +164,7 @@ def by_way(means: dict[int, float]) -> dict[str, float]:
 
 
 def read_real(
-    sources: Sequence[Any], id: str, schema: Schema, csv: CsvFormat, population: str
+    sources: Sequence[Any], id: str, schema: Schema, read: ReadOptions, population: str
 ) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]], list[int]]:
     """All attributes, whichever table holds them, of the records of a population.
 
@@ -178,11 +179,11 @@ def read_real(
     numbers: list[dict[str, npt.NDArray[np.float64]]] = []
     for i, source in enumerate(sources):
         names.append(name_of(source, f"real table {i + 1}"))
-        table = read_arrow(source, csv)
+        table = read_arrow(source, read)
         known = {schema.names[a] for a in schema.shared}.intersection(found)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
-        tables.append(encode_table(table, id, part, names[-1], keys=keys))
+        tables.append(encode_table(table, id, part, name=names[-1], keys=keys))
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
         tables[-1].dropped.refuse()

@@ -24,14 +24,14 @@ from .plan.open_schema import OpenSchema
 from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .progress import Logged, Progress
 from .server.found import Found, released_by
 from .server.server import Server
-from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.arrow import Source, open_pieces, read_arrow
 from .tables.dropped import NONE, Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
+from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import encode_table
 from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
 
@@ -56,10 +56,9 @@ class Synthesizer:
         tau: limit on the cells of a clique of the model.
         workload: marginals that matter most, each a list of columns, all alike or with a weight each (see
             :func:`vertimrf.make_plan`); None has all alike.
-        person: the column that says whose a record is, where people have several.
         records_per_person: how many records of a person take part at most, and epsilon is about.
-        num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
-        progress: told of each step as it starts.
+        read: how the table is read.
+        options: threads and progress; rows and seed are given to :meth:`sample`.
 
     Example:
         >>> import pandas as pd
@@ -82,10 +81,9 @@ class Synthesizer:
         domain_share: float | None = None,
         tau: int = TAU,
         workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
-        person: str | None = None,
         records_per_person: int = 1,
-        num_threads: int | None = None,
-        progress: Progress | None = None,
+        read: ReadOptions = DEFAULT,
+        options: RunOptions | None = None,
     ) -> None:
         self._params: dict[str, Any] = {
             "schema": schema,
@@ -94,10 +92,9 @@ class Synthesizer:
             "domain_share": domain_share,
             "tau": tau,
             "workload": workload,
-            "person": person,
             "records_per_person": records_per_person,
-            "num_threads": num_threads,
-            "progress": progress,
+            "read": read,
+            "options": options,
         }
         self._fitted: Model | None = None
         self._told: dict[str, Any] = {}
@@ -108,9 +105,12 @@ class Synthesizer:
         """What the synthesizer was made with, as scikit-learn asks for it (``deep`` changes nothing)."""
         return dict(self._params)
 
-    def fit(
-        self, table: Source, *, epsilon: float, delta: float | None = None, csv: CsvFormat = COMMAS
-    ) -> Synthesizer:
+    @property
+    def _options(self) -> RunOptions:
+        options: RunOptions | None = self._params["options"]
+        return options if options is not None else RunOptions()
+
+    def fit(self, table: Source, *, epsilon: float, delta: float | None = None) -> Synthesizer:
         """Measure a table with noise, and fit the model.
 
         Records that do not fit the schema are left out one by one, so that whether there is a result tells nothing of any of
@@ -120,7 +120,6 @@ class Synthesizer:
             table: a file (CSV, Parquet, Arrow), or a pandas or polars frame, Arrow table, or the like.
             epsilon: privacy target of the whole fit, add/remove one record.
             delta: target; default 1 / expected_records squared, at most 1e-6.
-            csv: how a CSV file is written.
 
         Returns:
             The synthesizer itself.
@@ -131,27 +130,27 @@ class Synthesizer:
         """
         check_target(epsilon, delta)
         params = self._params
-        options = RunOptions(num_threads=params["num_threads"], progress=params["progress"] or Logged())
+        read, options = params["read"], self._options
         clock = Clock()
         options.progress.step("reading")
         with clock("reading"):
-            person, several = params["person"], params["records_per_person"]
-            if several > 1 and person is None:
+            several = params["records_per_person"]
+            if several > 1 and read.person is None:
                 raise PlanError("Where people have several records, name the column that says whose a record is (person).")
             schema = params["schema"]
-            read: Source = open_pieces(table, csv)
+            source: Source = open_pieces(table, read)
             if schema is None:
-                schema, (read,) = drafted([read_arrow(table, csv)], params["id"], person)
+                schema, (source,) = drafted([read_arrow(table, read)], params["id"], read.person)
             name = str(table) if isinstance(table, str | Path) else "The table"
             if isinstance(schema, OpenSchema):
                 spend = domain_budget(epsilon, delta, params["expected_records"], params["domain_share"])
                 # Where the schema says everything, the table is read in pieces.
-                whole = [read.whole()] if schema.wanted else []
-                schema = with_found_domains(schema, whole, [name], spend, person, several)
+                whole = [source.whole()] if schema.wanted else []
+                schema = with_found_domains(schema, whole, [name], spend, read.person, several)
             schema = pooled(schema)
             (holder, _), *_ = schema.parties
             records = encode_table(
-                read, params["id"], schema.attributes, name, person=person, keys=IdKeys.drawn(),
+                source, params["id"], schema.attributes, read, name=name, keys=IdKeys.drawn(),
                 impossible=ruled_out(schema, holder),
             )  # fmt: skip
         options.progress.step("planning")
@@ -209,12 +208,12 @@ class Synthesizer:
         self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
     ) -> pa.Table:
         """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does."""
-        with threads(self._params["num_threads"]):
+        with threads(self._options.num_threads):
             return self._fit().sample(rows, given=given, seed=seed)
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
         """Expected counts of the values of some columns, as :meth:`vertimrf.Model.marginal` gives them."""
-        with threads(self._params["num_threads"]):
+        with threads(self._options.num_threads):
             return self._fit().marginal(columns)
 
     def to_json(self) -> dict[str, Any]:

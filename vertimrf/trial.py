@@ -29,11 +29,12 @@ from .privacy.events import GeometricEvent
 from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
-from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.arrow import Source, open_pieces, read_arrow
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
+from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import Table, encode_table, warn_of_strangers
 
 if TYPE_CHECKING:
@@ -92,9 +93,8 @@ def open_tables(
     id: str,
     schema: Schema | OpenSchema | None = None,
     split: Sequence[int] | None = None,
-    csv: CsvFormat = COMMAS,
+    read: ReadOptions = DEFAULT,
     domains: tuple[float, float] | None = None,
-    person: str | None = None,
     records_per_person: int = 1,
 ) -> tuple[Schema, list[Table]]:
     """Read the parties' tables and fit them to a schema.
@@ -104,9 +104,8 @@ def open_tables(
         id: the record id column.
         schema: domains and parties; inferred from the data (for trials, not private) when None.
         split: with one source, how many columns each party gets, in order.
-        csv: how CSV files among the sources are written.
+        read: how they are read.
         domains: epsilon and delta that the schema's private domains are found with, where it has any.
-        person: the column that says whose a record is, in every table; None where every record is a person's only one.
         records_per_person: for how many records of a person private domains are found.
 
     Returns:
@@ -122,31 +121,31 @@ def open_tables(
         raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
     names = [_name(source, i) for i, source in enumerate(sources)]
     # Where the schema says everything, tables are read in pieces.
-    pieces = [open_pieces(source, csv) for source in sources]
+    pieces = [open_pieces(source, read) for source in sources]
     tables: Sequence[Source] = pieces
     if schema is None:
-        schema, tables = drafted([read_arrow(source, csv) for source in sources], id, person)
+        schema, tables = drafted([read_arrow(source, read) for source in sources], id, read.person)
     if isinstance(schema, OpenSchema):
         whole = [own.whole() for own in pieces] if schema.wanted else []
-        schema = with_found_domains(schema, whole, names, domains, person, records_per_person)
+        schema = with_found_domains(schema, whole, names, domains, read.person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
     keys = IdKeys.drawn()
     if len(sources) == 1:
-        every = encode_table(tables[0], id, schema.attributes, names[0], person=person, keys=keys)
+        every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
         held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
             Table(schema.part(name), every.digests, np.ascontiguousarray(every.codes[rows]), every.persons, every.dropped)
             for (name, _), rows in zip(schema.parties, held, strict=True)
         ]
     if len(schema.parties) == 1:
-        schema = _deal_by_columns(schema, tables, id, person)
+        schema = _deal_by_columns(schema, tables, id, read.person)
     if len(sources) != len(schema.parties):
         raise SchemaError(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, schema.part(party), name, person=person, keys=keys, impossible=ruled_out(schema, party))
+        encode_table(table, id, schema.part(party), read, name=name, keys=keys, impossible=ruled_out(schema, party))
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
     warn_of_strangers(parts, names)
@@ -230,10 +229,9 @@ def synthesize(
     split: Sequence[int] | None = None,
     expected_records: int | None = None,
     domain_share: float | None = None,
-    person: str | None = None,
+    read: ReadOptions = DEFAULT,
     options: RunOptions | None = None,
     folder: str | Path | None = None,
-    csv: CsvFormat = COMMAS,
     **planning: Unpack[Planning],
 ) -> Trial:
     """Synthesise one table of all parties' attributes with (epsilon, delta) differential privacy, in one process.
@@ -248,10 +246,9 @@ def synthesize(
         expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place, and
             delta is 1e-10 unless it is given.
         domain_share: part of epsilon and delta that the schema's private domains are found with; None is a twentieth.
-        person: the column that says whose a record is, in every table, where people have several (``records_per_person``).
+        read: how the tables are read.
         options: rows, seed, threads, progress and so on.
         folder: where message files go; a temporary folder when None.
-        csv: how CSV files among the tables are written.
         planning: delta, population, message_bytes and so on, for :func:`vertimrf.make_plan`.
 
     Raises:
@@ -264,9 +261,9 @@ def synthesize(
     with clock("reading"):
         domains = domain_budget(epsilon, planning.get("delta"), expected_records, domain_share)
         several = planning.get("records_per_person", 1)
-        if several > 1 and person is None:
+        if several > 1 and read.person is None:
             raise PlanError("Where people have several records, name the column that says whose a record is (--person).")
-        schema, parts = open_tables(tables, id, schema, split, csv, domains, person, several)
+        schema, parts = open_tables(tables, id, schema, split, read, domains, several)
     options.progress.step("planning")
     with clock("planning"):
         plan = plan_for(schema, taking_part(parts[0], several), epsilon, expected_records, **planning)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import click
 
 from ..errors import PlanError
 from ..plan.defaults import INNER, MESSAGE_BYTES, PAIRS_BYTES, POPULATIONS, TAU
+from ..tables.read_options import ReadOptions
 
 __all__ = [
-    "EXTRA",
-    "ID_FORMAT",
-    "PERSON",
     "POPULATION",
     "makes_plan",
     "missing_options",
-    "parse_formats",
     "parse_numbers",
     "reads_tables",
 ]
@@ -31,10 +29,7 @@ MESSAGE_MB = (
 COLLUSION = (
     "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb."
 )
-EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
-PERSON = "Column that says whose a record is, where people have several records."
 POPULATION = "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
-ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
 
 
 def parse_numbers(text: str, option: str) -> list[int]:
@@ -54,25 +49,34 @@ def _message_bytes(message_mb: float | None) -> int | None:
     return round(message_mb * 1e6)
 
 
-def parse_formats(text: str) -> tuple[str, ...]:
-    """Names of --id-format."""
-    from ..tables.ids import check_formats
+def reads_tables(*names: str) -> Callable[[Any], Any]:
+    """Options of a command that reads people's tables: these attributes of ``ReadOptions``, handed to it as `read`."""
 
-    return check_formats([part.strip() for part in text.split(",") if part.strip()])
+    def decorate(command: Any) -> Any:
+        @functools.wraps(command)
+        def reading(*args: Any, **options: Any) -> Any:
+            given = {name: options.pop(name) for name in names}
+            if "delimiter" in given:
+                given["delimiter"] = given["delimiter"].replace("\\t", "\t")
+            if "id_format" in given:
+                given["id_format"] = tuple(part.strip() for part in given["id_format"].split(",") if part.strip())
+            return command(*args, read=ReadOptions(**given), **options)
+
+        wrapped: Any = reading
+        for attribute in reversed(fields(ReadOptions)):
+            if attribute.name in names:
+                wrapped = read_option(attribute)(wrapped)
+        return wrapped
+
+    return decorate
 
 
-def reads_tables(command: Any) -> Any:
-    """Options of every command that reads people's tables; it is handed them as `csv`."""
-
-    @click.option("--delimiter", default=",", help="Between the cells of CSV files; \\t for tabs.")
-    @click.option("--encoding", default="utf-8", help="Of the text of CSV files, such as latin-1.")
-    @functools.wraps(command)
-    def reading(*args: Any, delimiter: str, encoding: str, **options: Any) -> Any:
-        from ..tables.arrow import CsvFormat
-
-        return command(*args, csv=CsvFormat(delimiter.replace("\\t", "\t"), encoding), **options)
-
-    return reading
+def read_option(attribute: Any) -> Any:
+    """The command-line option of an attribute of ``ReadOptions``, with its help."""
+    name, text = attribute.name, attribute.metadata["help"]
+    if name == "ignore_extra":
+        return click.option("--ignore-extra-columns", name, is_flag=True, help=text)
+    return click.option("--" + name.replace("_", "-"), name, default="" if name == "id_format" else attribute.default, help=text)
 
 
 def makes_plan(command: Any) -> Any:

@@ -15,7 +15,7 @@ from ..plan.defaults import DELTA_HELP
 from ..progress import for_terminal
 from .common import compile_kernels, load_schema
 from .group import main
-from .options import EXTRA, ID_FORMAT, PERSON, makes_plan, missing_options, parse_formats, reads_tables
+from .options import makes_plan, missing_options, reads_tables
 from .outputs import check_writable, write_json
 
 __all__ = ["accept", "run", "run_party", "run_server", "status"]
@@ -38,22 +38,16 @@ def run() -> None:
 @click.option("--name", help="The party's name in the schema.")
 @click.option("--table", help="The party's records.")
 @click.option("--id", "id_column", help="Record id column.")
-@click.option("--id-format", default="", help=ID_FORMAT)
-@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
-@click.option("--person", help=PERSON)
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--wait", is_flag=True, help=WAIT)
-@reads_tables
+@reads_tables("person", "id_format", "ignore_extra", "delimiter", "encoding")
 def run_party(
-    csv: Any,
+    read: Any,
     folder: str,
     name: str | None,
     table: str | None,
     id_column: str | None,
-    id_format: str,
-    ignore_extra: bool,
-    person: str | None,
     exchange: str | None,
     threads: int | None,
     wait: bool,
@@ -78,11 +72,7 @@ def run_party(
             name=name,
             table=table,
             id=id_column,
-            id_format=parse_formats(id_format),
-            ignore_extra=ignore_extra,
-            person=person,
-            delimiter=csv.delimiter,
-            encoding=csv.encoding,
+            read=read,
             exchange=_place(exchange),
             options=options,
         )

@@ -14,7 +14,7 @@ from ..plan.defaults import DELTA_HELP, DOMAIN_SHARE, ENCODER, INNER, PAIRS_BYTE
 from ..progress import for_terminal
 from .common import compile_kernels, load_open_schema, load_schema, print_dropped, print_findings, print_warnings
 from .group import main
-from .options import PERSON, makes_plan, parse_numbers, reads_tables
+from .options import makes_plan, parse_numbers, reads_tables
 from .outputs import check_room, check_writable, write_json
 
 __all__ = ["evaluate", "synthesize"]
@@ -32,16 +32,15 @@ __all__ = ["evaluate", "synthesize"]
 @click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
 @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
-@click.option("--person", help=PERSON)
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; others are left out. Needs --person.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
 @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
 @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
-@reads_tables
+@reads_tables("person", "id_format", "ignore_extra", "delimiter", "encoding")
 @makes_plan
 def synthesize(
-    csv: Any,
+    read: Any,
     tables: Sequence[str],
     planning: dict[str, Any],
     id_column: str | None,
@@ -54,7 +53,6 @@ def synthesize(
     claim_as_published: bool,
     rows: int | None,
     seed: int | None,
-    person: str | None,
     records_per_person: int,
     threads: int | None,
     out: str,
@@ -89,9 +87,9 @@ def synthesize(
         compile_kernels("party", "server")
         made = Synthesizer(
             domains, id=id_column, expected_records=expected_records, domain_share=domain_share,
-            **pooled, person=person, records_per_person=records_per_person,
-            num_threads=threads, progress=for_terminal(),
-        ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
+            **pooled, records_per_person=records_per_person, read=read,
+            options=RunOptions(num_threads=threads, progress=for_terminal()),
+        ).fit(tables[0], epsilon=epsilon, delta=delta)  # fmt: skip
         print_dropped(made.dropped)
         written = write_table(made.model.pieces(rows, seed=seed), out, made.ledger.standing)
         if model_file is not None:
@@ -116,10 +114,9 @@ def synthesize(
         split=None if split is None else parse_numbers(split, "--split"),
         expected_records=expected_records,
         domain_share=domain_share,
-        person=person,
         records_per_person=records_per_person,
         options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
-        csv=csv,
+        read=read,
         delta=delta,
         claim_as_published=claim_as_published,
         **planning,
@@ -151,9 +148,9 @@ def synthesize(
 @click.option("--utility", "label", metavar="LABEL", help="A column that trees tell, trained on synthetic rows; and scores.")
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
-@reads_tables
+@reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
 def evaluate(
-    csv: Any,
+    read: Any,
     real: Sequence[str],
     synthetic: str,
     id_column: str,
@@ -185,7 +182,7 @@ def evaluate(
         marginals=marginals,
         seed=seed,
         party=party,
-        csv=csv,
+        read=read,
         population=population,
         label=label,
     )

@@ -24,7 +24,7 @@ __all__ = ["align", "check", "party"]
 @click.option("--name", "party", required=True, help="The party's name in the plan.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--out", help="The message file that is to be written.")
-@reads_tables("person", "id_format", "ignore_extra", "delimiter", "encoding")
+@reads_tables()
 def check(
     read: Any,
     table: str,
@@ -120,7 +120,7 @@ def align(
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
-@reads_tables("person", "id_format", "ignore_extra", "delimiter", "encoding")
+@reads_tables()
 def party(
     read: Any,
     table: str,

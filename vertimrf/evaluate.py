@@ -6,7 +6,7 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,40 @@ from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import check_columns, encode_columns, encode_table, some
 from .utility.figures import utility
 
-__all__ = ["evaluate"]
+__all__ = ["EvaluationOptions", "evaluate"]
 
 Codes = npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What is compared, and how closely.
+
+    Attributes:
+        ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
+        marginals, seed: as in :func:`vertimrf.distances.tvd`.
+        party: compare the attributes of this party alone, whose table is then the real one.
+        population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
+            has, and what another does not have of them is missing.
+        label: an attribute that trees are to tell from the others, trained on synthetic records and tried on real ones.
+
+    Raises:
+        PlanError: no such population.
+    """
+
+    ways: tuple[int, ...] | None = None
+    marginals: int = 300
+    seed: int = 0
+    party: str | None = None
+    population: str = INNER
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.population not in POPULATIONS:
+            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+
+
+ALL = EvaluationOptions()
 
 
 def evaluate(
@@ -36,13 +67,8 @@ def evaluate(
     synthetic: Any,
     id: str,
     schema: Schema,
-    ways: Sequence[int] | None = None,
-    marginals: int = 300,
-    seed: int = 0,
-    party: str | None = None,
+    options: EvaluationOptions = ALL,
     read: ReadOptions = DEFAULT,
-    population: str = INNER,
-    label: str | None = None,
 ) -> dict[str, Any]:
     """Compare a synthetic table with the real ones, where one machine may see all of them, or with one party's.
 
@@ -51,13 +77,8 @@ def evaluate(
         synthetic: a table of all attributes; an id column in it is ignored.
         id: the id column of the real tables.
         schema: domains of all attributes.
-        ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
-        marginals, seed: as in :func:`vertimrf.distances.tvd`.
-        party: compare the attributes of this party alone, whose table is then the real one.
+        options: what is compared.
         read: how the real tables are read.
-        population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
-            has, and what another does not have of them is missing.
-        label: an attribute that trees are to tell from the others, trained on synthetic records and tried on real ones.
 
     Returns:
         - ``"tvd"``: ``{"3": mean, ...}``; to judge it by, ``"tvd_resampled"`` is that of as many records drawn from the real
@@ -78,23 +99,30 @@ def evaluate(
     """
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
-    if population not in POPULATIONS:
-        raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {population!r}.")
     if HELD_BY in table.column_names and HELD_BY not in schema.names:
         table = table.drop_columns([HELD_BY])
-    if population == OUTER:
+    if options.population == OUTER:
         # What a table does not have of somebody is missing.
         schema = replace(schema, attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes))
     check_columns(table.column_names, id, schema.attributes, where)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
-    if party is not None:
-        inside = [schema.impossible[number] for number in schema.combinations_at(party)]
-        schema = Schema.of({party: schema.part(party)}, public=schema.public, impossible=inside)
-    truth, numbers, held = read_real(real, id, schema, read, population)
-    differing = {"tables": held} if len({*held, truth.shape[1]}) > 1 else {}
+    if options.party is not None:
+        inside = [schema.impossible[number] for number in schema.combinations_at(options.party)]
+        schema = Schema.of({options.party: schema.part(options.party)}, public=schema.public, impossible=inside)
+    truth, numbers, held = read_real(real, id, schema, read, options.population)
     made = encode_columns(table, schema.attributes, where)
-    synthetic_numbers = original_numbers(schema.attributes, table, made, where)
+    out = _compare(truth, made, schema, options)
+    made_numbers = original_numbers(schema.attributes, table, made, where)
+    out["numbers"] = compare_numbers(numbers, made_numbers)
+    out["correlations"] = compare_correlations(numbers, made_numbers)
+    if len({*held, truth.shape[1]}) > 1:
+        out["records"]["tables"] = held
+    return out | {"synthetic_standing": read_standing(synthetic).to_json()}
+
+
+def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions) -> dict[str, Any]:
+    """What :func:`evaluate` says of codes."""
     broken = [
         {"combination": str(stated), "real": int(breaking(truth, own).sum()), "synthetic": int(breaking(made, own).sum())}
         for stated, own in zip(schema.impossible, schema.combinations, strict=True)
@@ -104,11 +132,8 @@ def evaluate(
     names, sizes = [schema.names[i] for i in varying], [schema.sizes[i] for i in varying]
     owners = [schema.party_of(i) for i in varying]
     truth, made = np.ascontiguousarray(truth[varying]), np.ascontiguousarray(made[varying])
-    useful = {}
-    if label is not None:
-        useful = {"utility": utility(truth, made, [schema.attributes[i] for i in varying], label, seed, marginals)}
-    if ways is None:
-        ways = usual_ways(len(varying))
+    ways = usual_ways(len(varying)) if options.ways is None else options.ways
+    marginals, seed = options.marginals, options.seed
     rng = np.random.default_rng(seed)
     shuffled = np.array([rng.permutation(row) for row in truth], np.uint16).reshape(truth.shape)
     resampled = truth[:, rng.integers(truth.shape[1], size=made.shape[1])]
@@ -122,15 +147,14 @@ def evaluate(
         "tvd_independent": distances(shuffled, ways),
         "columns": farthest_columns(truth, made, sizes, names),
         "pairs": farthest_pairs(truth, made, sizes, names),
-        "numbers": compare_numbers(numbers, synthetic_numbers),
-        "correlations": compare_correlations(numbers, synthetic_numbers),
-        **useful,
-        "records": {"real": truth.shape[1], "synthetic": made.shape[1]} | differing,
+        "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
         "marginals": marginals,
         "seed": seed,
         "standing": EXACT.to_json(),
-        "synthetic_standing": read_standing(synthetic).to_json(),
     }
+    if options.label is not None:
+        attributes = [schema.attributes[i] for i in varying]
+        out["utility"] = utility(truth, made, attributes, options.label, seed, marginals)
     if broken:
         out["impossible"] = broken
     if len(set(owners)) > 1:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +81,32 @@ def synthesize(
     outputs.write(trial.result.pieces(), model, trial.to_json())
 
 
+def compares(command: Any) -> Any:
+    """Options of how closely tables are compared; the command is handed an ``EvaluationOptions`` as `options`."""
+
+    @click.option("--ways", help="Attributes per marginal; default 3,4,5, or as many as there are.")
+    @click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
+    @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
+    @click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
+    @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all tables have, or any.")
+    @click.option("--utility", "label", metavar="LABEL", help="A column that trees tell, trained on synthetic rows; and scores.")
+    @functools.wraps(command)
+    def comparing(*args: Any, ways: str | None, **given: Any) -> Any:
+        from ..evaluate import EvaluationOptions
+
+        own = {field.name: given.pop(field.name) for field in fields(EvaluationOptions) if field.name != "ways"}
+        numbers = None if ways is None else tuple(parse_numbers(ways, "--ways"))
+        return command(*args, options=EvaluationOptions(ways=numbers, **own), **given)
+
+    return comparing
+
+
 @main.command()
 @click.option("--real", multiple=True, required=True, help="A party's table; repeat, or list more TABLEs behind it.")
 @click.option("--synthetic", required=True, help="The synthetic table.")
 @click.option("--id", "id_column", required=True, help="Record id column of the real tables.")
 @click.option("--schema", required=True, help="The schema that the synthesis used.")
-@click.option("--ways", help="Attributes per marginal; default 3,4,5, or as many as there are.")
-@click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
-@click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
-@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all real tables have, or any.")
-@click.option("--utility", "label", metavar="LABEL", help="A column that trees tell, trained on synthetic rows; and scores.")
+@compares
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
 @reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
@@ -99,12 +116,7 @@ def evaluate(
     synthetic: str,
     id_column: str,
     schema: str,
-    ways: str | None,
-    marginals: int,
-    seed: int,
-    party: str | None,
-    population: str,
-    label: str | None,
+    options: Any,
     json_file: str | None,
     more: Sequence[str],
 ) -> None:
@@ -117,19 +129,7 @@ def evaluate(
     from ..privacy.standing import EXACT, Standing
 
     check_writable(json_file)
-    outcome = evaluation.evaluate(
-        [*real, *more],
-        synthetic,
-        id_column,
-        load_schema(schema),
-        ways=None if ways is None else tuple(parse_numbers(ways, "--ways")),
-        marginals=marginals,
-        seed=seed,
-        party=party,
-        read=read,
-        population=population,
-        label=label,
-    )
+    outcome = evaluation.evaluate([*real, *more], synthetic, id_column, load_schema(schema), options, read)
     write_json(json_file, outcome)
     if json_file != "-":
         _print_evaluation(outcome)

@@ -31,7 +31,7 @@ from benchmarks.verdict import FULL, SMOKE, Verdict, arguments, conclude, show
 from vertimrf.kernels.contingency import all_pairs, contingency
 from vertimrf.kernels.jit import threads
 from vertimrf.model.clique_budget import CliqueBudget
-from vertimrf.model.fit import fit
+from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.junction_tree import JunctionTree, junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement
@@ -148,8 +148,7 @@ class Peer:
 def iteration(problem: Problem) -> float:
     """Seconds of one L-BFGS iteration: propagation, gradient, direction."""
     seen: list[float] = []
-    fit(problem.sizes, problem.measurements, problem.total, steps=1, tolerance=0.0, iterations=200,
-        progress=lambda *_: seen.append(time.perf_counter()))  # fmt: skip
+    fit(problem.sizes, problem.measurements, problem.total, options=FitOptions(steps=1, tolerance=0.0, iterations=200, progress=lambda *_: seen.append(time.perf_counter())))  # fmt: skip
     return float(np.median(np.diff(seen)))
 
 
@@ -234,7 +233,7 @@ def print_peak_memory(data: Path) -> None:
 
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
-    model = fit(sizes, problem.measurements, problem.total, tree=tree, steps=1, iterations=5)
+    model = fit(sizes, problem.measurements, problem.total, tree=tree, options=FitOptions(steps=1, iterations=5))
     sample(model, 1000, np.random.default_rng(0))
     print((status("VmHWM") - before) / (8 * tree.cells))
 
@@ -281,7 +280,7 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
     tree = problem.tree()
     print(f"Adult: {len(problem.measurements)} measurements, {tree.cells:,} cells, largest clique {tree.largest:,}")
 
-    fit(sizes, problem.measurements, problem.total, steps=1, iterations=3)
+    fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=1, iterations=3))
     ours = iteration(problem)
     yield Verdict("one iteration, ms", 1e3 * ours)
     iterations = 10 if smoke else 300 if quick else 1200
@@ -304,13 +303,13 @@ def run(data: Path, size: str) -> Iterator[Verdict]:
         # Steps that go for the loss alone, as mbi's do.
         exact = {"proximal_weight": 10.0, "min_improvement": 0.0}
         for steps in range(1, 40):
-            model = fit(sizes, problem.measurements, problem.total, **exact, steps=steps)
+            model = fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact))
             if model.loss <= loss:
                 break
-        taken = seconds(lambda: fit(sizes, problem.measurements, problem.total, **exact, steps=steps))
+        taken = seconds(lambda: fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=steps, **exact)))
         # A loss that is never reached takes for ever.
         share = taken / theirs if model.loss <= loss else math.inf
-        final = fit(sizes, problem.measurements, problem.total, **exact, steps=steps + 5).loss / loss
+        final = fit(sizes, problem.measurements, problem.total, options=FitOptions(steps=steps + 5, **exact)).loss / loss
     yield Verdict(f"time to mbi's loss after {iterations} iterations, share of mbi's", share)
     yield Verdict("final loss, share of mbi's", final)
 

@@ -78,7 +78,7 @@ def census_codes(records: int) -> np.ndarray:
 
 def census_model(records: float) -> Any:
     """A fitted model of 80 marginals that form a tree over the attributes, no clique above 5e5 cells."""
-    from vertimrf.model.fit import fit
+    from vertimrf.model.fit import FitOptions, fit
     from vertimrf.model.measurement import Measurement
 
     rng = np.random.default_rng(1)
@@ -89,7 +89,7 @@ def census_model(records: float) -> Any:
         a, b = sorted((int(order[i]), int(order[rng.integers(max(0, i - 6), i)])))
         truth = rng.dirichlet(np.full(CENSUS[a] * CENSUS[b], 0.3)).reshape(CENSUS[a], CENSUS[b]) * records
         measurements.append(Measurement((a, b), (None, None), truth + sigma * rng.normal(size=truth.shape), sigma))
-    return fit(CENSUS, measurements, records, steps=2)
+    return fit(CENSUS, measurements, records, options=FitOptions(steps=2))
 
 
 def peer_or_none() -> CensusPeer | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vertimrf import progress
-from vertimrf.model.fit import fit
+from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.measurement import Measurement
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
@@ -71,7 +71,7 @@ def test_a_fit_tells_how_far_it_has_come_by_steps_and_gradients():
         Measurement(pair, (None, None), table + rng.normal(0, 20, (5, 5)), 20.0)
         for pair, table in zip(sorted(pairs), tables, strict=True)
     ]
-    fit((5,) * 4, measured, 10_000.0, progress=progress.fitting(told))
+    fit((5,) * 4, measured, 10_000.0, options=FitOptions(progress=progress.fitting(told)))
     figures = told.steps[0][1]
     assert len(figures) > 5
     assert {of for _, of in figures} == {progress.PARTS}

@@ -36,8 +36,9 @@ from vertimrf.plan.schema import Schema
 from vertimrf.runs.exchange import Exchange, party_turn
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
-from vertimrf.tables.arrow import CsvFormat, open_pieces
+from vertimrf.tables.arrow import open_pieces
 from vertimrf.tables.impossible import ruled_out
+from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import Table, encode_table
 from vertimrf.trial import synthesize
 
@@ -239,7 +240,7 @@ def as_records(table: Table) -> dict[int, tuple[Any, ...]]:
 
 def kept_of(source: Any) -> dict[int, tuple[Any, ...]]:
     found = encode_table(
-        source, "id", DOMAIN.attributes, person="who", keys=KEYS, id_format=["unpad"], impossible=ruled_out(DOMAIN, "one")
+        source, "id", DOMAIN.attributes, read=ReadOptions(person="who", id_format=["unpad"]), keys=KEYS, impossible=ruled_out(DOMAIN, "one")
     )
     return as_records(found)
 
@@ -300,7 +301,7 @@ NO_TEXT = ("base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "
 @pytest.mark.parametrize("name", NO_TEXT)
 def test_what_no_text_file_is_written_in_is_refused(tmp_path: Path, agreed: tuple[Plan, KeyRing], name: str) -> None:
     with pytest.raises(TableError, match=r"There is no encoding .* that text files are written in; give a name such as utf-8"):
-        CsvFormat(",", name)
+        ReadOptions(encoding=name)
     agreed[0].save(tmp_path / "plan.json")
     table = write(tmp_path / "table.csv", lines_of(3))
     arguments = ["check", table, "--plan", tmp_path / "plan.json", "--name", "hospital", "--id", "id", "--encoding", name]
@@ -309,7 +310,7 @@ def test_what_no_text_file_is_written_in_is_refused(tmp_path: Path, agreed: tupl
     assert [line[:19] for line in result.output.splitlines()] == ["Error: There is no "]
 
 
-def rows_in(path: Path, csv: CsvFormat, told: Callable[[str, int], None] = lambda *_: None) -> list[dict[str, str]]:
+def rows_in(path: Path, csv: ReadOptions, told: Callable[[str, int], None] = lambda *_: None) -> list[dict[str, str]]:
     return [row for piece in open_pieces(path, csv).read(unreadable=told) for row in piece.to_pylist()]
 
 
@@ -320,7 +321,7 @@ def test_every_other_encoding_of_pythons_is_read(tmp_path: Path) -> None:
     text, read = "id,x\n1,a\n2,b\n", 0
     for name in every_encoding():
         try:
-            csv = CsvFormat(",", name)
+            csv = ReadOptions(encoding=name)
         except TableError:
             continue
         path, read = tmp_path / "table.csv", read + 1
@@ -339,7 +340,7 @@ def test_bytes_that_are_no_text_stay_in_their_cell(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     for name, broken, seen in (("utf-8", b"\xe9t\xe9", "\\xe9t\\xe9"), ("cp1252", b"\x81", "\\x81"), ("ascii", b"\xff", "\\xff")):
         path.write_bytes(b"id,x\n1,a\n2," + broken + b"\n3,c\n")
-        assert [row["x"] for row in rows_in(path, CsvFormat(",", name))] == ["a", seen, "c"]
+        assert [row["x"] for row in rows_in(path, ReadOptions(encoding=name))] == ["a", seen, "c"]
 
 
 @pytest.mark.parametrize("place", [0, 20, 39])
@@ -355,7 +356,7 @@ def test_rows_longer_than_a_block_are_read_too(
     read = []
     for blocks, said in told.items():
         monkeypatch.setattr("vertimrf.tables.arrow.BLOCKS", blocks)
-        read.append(rows_in(path, CsvFormat(), lambda text, cells, said=said: said.append((text, cells))))  # type: ignore[misc]
+        read.append(rows_in(path, ReadOptions(), lambda text, cells, said=said: said.append((text, cells))))  # type: ignore[misc]
     assert read[0] == read[1]
     assert len(read[0]) == 40 + (b",1,a," in long or b'"' in long)
     one, many = told.values()

@@ -6,7 +6,7 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,47 @@ from .moments import compare_correlations, compare_numbers, original_numbers
 from .plan.defaults import HELD_BY, INNER, OUTER, POPULATIONS
 from .plan.schema import Schema
 from .privacy.standing import EXACT
-from .tables.arrow import COMMAS, CsvFormat, read_arrow, read_standing
+from .tables.arrow import read_arrow, read_standing
 from .tables.ids import IdKeys
 from .tables.impossible import breaking
+from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import check_columns, encode_columns, encode_table, some
 from .utility.figures import utility
 
-__all__ = ["evaluate"]
+__all__ = ["EvaluationOptions", "evaluate"]
 
 Codes = npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What is compared, and how closely.
+
+    Attributes:
+        ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
+        marginals, seed: as in :func:`vertimrf.distances.tvd`.
+        party: compare the attributes of this party alone, whose table is then the real one.
+        population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
+            has, and what another does not have of them is missing.
+        label: an attribute that trees are to tell from the others, trained on synthetic records and tried on real ones.
+
+    Raises:
+        PlanError: no such population.
+    """
+
+    ways: tuple[int, ...] | None = None
+    marginals: int = 300
+    seed: int = 0
+    party: str | None = None
+    population: str = INNER
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.population not in POPULATIONS:
+            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+
+
+ALL = EvaluationOptions()
 
 
 def evaluate(
@@ -35,13 +67,8 @@ def evaluate(
     synthetic: Any,
     id: str,
     schema: Schema,
-    ways: Sequence[int] | None = None,
-    marginals: int = 300,
-    seed: int = 0,
-    party: str | None = None,
-    csv: CsvFormat = COMMAS,
-    population: str = INNER,
-    label: str | None = None,
+    options: EvaluationOptions = ALL,
+    read: ReadOptions = DEFAULT,
 ) -> dict[str, Any]:
     """Compare a synthetic table with the real ones, where one machine may see all of them, or with one party's.
 
@@ -50,13 +77,8 @@ def evaluate(
         synthetic: a table of all attributes; an id column in it is ignored.
         id: the id column of the real tables.
         schema: domains of all attributes.
-        ways: attributes per marginal; default 3, 4 and 5, or as many as there are.
-        marginals, seed: as in :func:`vertimrf.distances.tvd`.
-        party: compare the attributes of this party alone, whose table is then the real one.
-        csv: how the real tables are written, if they are CSV files.
-        population: of several real tables, whose records count: "inner", those that all tables have; or "outer", those that any
-            has, and what another does not have of them is missing.
-        label: an attribute that trees are to tell from the others, trained on synthetic records and tried on real ones.
+        options: what is compared.
+        read: how the real tables are read.
 
     Returns:
         - ``"tvd"``: ``{"3": mean, ...}``; to judge it by, ``"tvd_resampled"`` is that of as many records drawn from the real
@@ -77,23 +99,30 @@ def evaluate(
     """
     where = name_of(synthetic, "The synthetic table")
     table = read_arrow(synthetic)
-    if population not in POPULATIONS:
-        raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {population!r}.")
     if HELD_BY in table.column_names and HELD_BY not in schema.names:
         table = table.drop_columns([HELD_BY])
-    if population == OUTER:
+    if options.population == OUTER:
         # What a table does not have of somebody is missing.
         schema = replace(schema, attributes=tuple(replace(attribute, missing=True) for attribute in schema.attributes))
     check_columns(table.column_names, id, schema.attributes, where)
     if not table.num_rows:
         raise TableError(f"{where} has no records.")
-    if party is not None:
-        inside = [schema.impossible[number] for number in schema.combinations_at(party)]
-        schema = Schema.of({party: schema.part(party)}, public=schema.public, impossible=inside)
-    truth, numbers, held = read_real(real, id, schema, csv, population)
-    differing = {"tables": held} if len({*held, truth.shape[1]}) > 1 else {}
+    if options.party is not None:
+        inside = [schema.impossible[number] for number in schema.combinations_at(options.party)]
+        schema = Schema.of({options.party: schema.part(options.party)}, public=schema.public, impossible=inside)
+    truth, numbers, held = read_real(real, id, schema, read, options.population)
     made = encode_columns(table, schema.attributes, where)
-    synthetic_numbers = original_numbers(schema.attributes, table, made, where)
+    out = _compare(truth, made, schema, options)
+    made_numbers = original_numbers(schema.attributes, table, made, where)
+    out["numbers"] = compare_numbers(numbers, made_numbers)
+    out["correlations"] = compare_correlations(numbers, made_numbers)
+    if len({*held, truth.shape[1]}) > 1:
+        out["records"]["tables"] = held
+    return out | {"synthetic_standing": read_standing(synthetic).to_json()}
+
+
+def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptions) -> dict[str, Any]:
+    """What :func:`evaluate` says of codes."""
     broken = [
         {"combination": str(stated), "real": int(breaking(truth, own).sum()), "synthetic": int(breaking(made, own).sum())}
         for stated, own in zip(schema.impossible, schema.combinations, strict=True)
@@ -103,11 +132,8 @@ def evaluate(
     names, sizes = [schema.names[i] for i in varying], [schema.sizes[i] for i in varying]
     owners = [schema.party_of(i) for i in varying]
     truth, made = np.ascontiguousarray(truth[varying]), np.ascontiguousarray(made[varying])
-    useful = {}
-    if label is not None:
-        useful = {"utility": utility(truth, made, [schema.attributes[i] for i in varying], label, seed, marginals)}
-    if ways is None:
-        ways = usual_ways(len(varying))
+    ways = usual_ways(len(varying)) if options.ways is None else options.ways
+    marginals, seed = options.marginals, options.seed
     rng = np.random.default_rng(seed)
     shuffled = np.array([rng.permutation(row) for row in truth], np.uint16).reshape(truth.shape)
     resampled = truth[:, rng.integers(truth.shape[1], size=made.shape[1])]
@@ -121,15 +147,14 @@ def evaluate(
         "tvd_independent": distances(shuffled, ways),
         "columns": farthest_columns(truth, made, sizes, names),
         "pairs": farthest_pairs(truth, made, sizes, names),
-        "numbers": compare_numbers(numbers, synthetic_numbers),
-        "correlations": compare_correlations(numbers, synthetic_numbers),
-        **useful,
-        "records": {"real": truth.shape[1], "synthetic": made.shape[1]} | differing,
+        "records": {"real": truth.shape[1], "synthetic": made.shape[1]},
         "marginals": marginals,
         "seed": seed,
         "standing": EXACT.to_json(),
-        "synthetic_standing": read_standing(synthetic).to_json(),
     }
+    if options.label is not None:
+        attributes = [schema.attributes[i] for i in varying]
+        out["utility"] = utility(truth, made, attributes, options.label, seed, marginals)
     if broken:
         out["impossible"] = broken
     if len(set(owners)) > 1:
@@ -163,7 +188,7 @@ def by_way(means: dict[int, float]) -> dict[str, float]:
 
 
 def read_real(
-    sources: Sequence[Any], id: str, schema: Schema, csv: CsvFormat, population: str
+    sources: Sequence[Any], id: str, schema: Schema, read: ReadOptions, population: str
 ) -> tuple[npt.NDArray[np.uint16], dict[str, npt.NDArray[np.float64]], list[int]]:
     """All attributes, whichever table holds them, of the records of a population.
 
@@ -178,11 +203,11 @@ def read_real(
     numbers: list[dict[str, npt.NDArray[np.float64]]] = []
     for i, source in enumerate(sources):
         names.append(name_of(source, f"real table {i + 1}"))
-        table = read_arrow(source, csv)
+        table = read_arrow(source, read)
         known = {schema.names[a] for a in schema.shared}.intersection(found)
         table = table.drop_columns(sorted(known.intersection(table.column_names)))
         part = tuple(attribute for attribute in schema.attributes if attribute.name in table.column_names)
-        tables.append(encode_table(table, id, part, names[-1], keys=keys))
+        tables.append(encode_table(table, id, part, name=names[-1], keys=keys))
         if not tables[-1].records + tables[-1].dropped.records:
             raise TableError(f"{names[-1]} has no records.")
         tables[-1].dropped.refuse()

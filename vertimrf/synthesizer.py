@@ -19,26 +19,41 @@ from .named_model import Model
 from .options import RunOptions
 from .party.party import Party
 from .party.secret import Secret
-from .plan.defaults import TAU
 from .plan.open_schema import OpenSchema
+from .plan.options import DEFAULT as PLANNING
+from .plan.options import PlanOptions
 from .plan.plan import check_target
 from .plan.schema import Schema
 from .privacy.ledger import Ledger
-from .progress import Logged, Progress
 from .server.found import Found, released_by
 from .server.server import Server
-from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.arrow import Source, open_pieces, read_arrow
 from .tables.dropped import NONE, Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
+from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import encode_table
-from .trial import Planning, domain_budget, plan_for, taking_part, with_found_domains
+from .trial import domain_budget, plan_for, taking_part, with_found_domains
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Synthesizer"]
+
+# Options of a plan that say what crosses parties.
+ACROSS = ("encoder", "claim_as_published", "keys", "message_bytes", "collusion_epsilon", "population", "split")
+
+
+def check_alone(planning: PlanOptions) -> None:
+    """Refuse options that one holder has no use for.
+
+    Raises:
+        PlanError: one is given.
+    """
+    if given := [name for name in ACROSS if getattr(planning, name) != getattr(PLANNING, name)]:
+        raise PlanError(f"One holder has no sketches and all the people: leave {given[0]} out, or deal the columns to parties.")
+
 
 class Synthesizer:
     """Synthetic rows of one table that one holder has, with (epsilon, delta) differential privacy.
@@ -50,16 +65,10 @@ class Synthesizer:
         schema: public domains of the columns, whoever holds them, or ones to be found with noise (``OpenSchema``); inferred from
             the data when None, and the ledger then says that the result is not private.
         id: the column of record ids, which is left out; without one every row is a record of its own.
-        expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place,
-            and delta is 1e-10 unless it is given.
-        domain_share: part of epsilon and delta that private domains are found with; None is a twentieth.
-        tau: limit on the cells of a clique of the model.
-        workload: marginals that matter most, each a list of columns, all alike or with a weight each (see
-            :func:`vertimrf.make_plan`); None has all alike.
-        person: the column that says whose a record is, where people have several.
-        records_per_person: how many records of a person take part at most, and epsilon is about.
-        num_threads: threads for the kernels; None leaves the setting as it is. Results do not depend on it.
-        progress: told of each step as it starts.
+        planning: how the fit is planned; options of messages, sketches and populations have no meaning here and are refused.
+            Without ``expected_records`` a noisy count, itself an event of the ledger, takes its place.
+        read: how the table is read.
+        options: threads and progress; rows and seed are given to :meth:`sample`.
 
     Example:
         >>> import pandas as pd
@@ -78,26 +87,17 @@ class Synthesizer:
         schema: Schema | OpenSchema | None = None,
         *,
         id: str | None = None,
-        expected_records: int | None = None,
-        domain_share: float | None = None,
-        tau: int = TAU,
-        workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
-        person: str | None = None,
-        records_per_person: int = 1,
-        num_threads: int | None = None,
-        progress: Progress | None = None,
+        planning: PlanOptions = PLANNING,
+        read: ReadOptions = DEFAULT,
+        options: RunOptions | None = None,
     ) -> None:
+        check_alone(planning)
         self._params: dict[str, Any] = {
             "schema": schema,
             "id": id,
-            "expected_records": expected_records,
-            "domain_share": domain_share,
-            "tau": tau,
-            "workload": workload,
-            "person": person,
-            "records_per_person": records_per_person,
-            "num_threads": num_threads,
-            "progress": progress,
+            "planning": planning,
+            "read": read,
+            "options": options,
         }
         self._fitted: Model | None = None
         self._told: dict[str, Any] = {}
@@ -108,9 +108,12 @@ class Synthesizer:
         """What the synthesizer was made with, as scikit-learn asks for it (``deep`` changes nothing)."""
         return dict(self._params)
 
-    def fit(
-        self, table: Source, *, epsilon: float, delta: float | None = None, csv: CsvFormat = COMMAS
-    ) -> Synthesizer:
+    @property
+    def _options(self) -> RunOptions:
+        options: RunOptions | None = self._params["options"]
+        return options if options is not None else RunOptions()
+
+    def fit(self, table: Source, *, epsilon: float) -> Synthesizer:
         """Measure a table with noise, and fit the model.
 
         Records that do not fit the schema are left out one by one, so that whether there is a result tells nothing of any of
@@ -119,8 +122,6 @@ class Synthesizer:
         Args:
             table: a file (CSV, Parquet, Arrow), or a pandas or polars frame, Arrow table, or the like.
             epsilon: privacy target of the whole fit, add/remove one record.
-            delta: target; default 1 / expected_records squared, at most 1e-6.
-            csv: how a CSV file is written.
 
         Returns:
             The synthesizer itself.
@@ -129,40 +130,35 @@ class Synthesizer:
             TableError, SchemaError: a table that cannot be read, or whose columns do not fit the schema.
             PlanError, PrivacyError: a target that cannot be met.
         """
-        check_target(epsilon, delta)
         params = self._params
-        options = RunOptions(num_threads=params["num_threads"], progress=params["progress"] or Logged())
+        planning: PlanOptions = params["planning"]
+        check_target(epsilon, planning.delta)
+        read, options = params["read"], self._options
         clock = Clock()
         options.progress.step("reading")
         with clock("reading"):
-            person, several = params["person"], params["records_per_person"]
-            if several > 1 and person is None:
+            several = planning.records_per_person
+            if several > 1 and read.person is None:
                 raise PlanError("Where people have several records, name the column that says whose a record is (person).")
             schema = params["schema"]
-            read: Source = open_pieces(table, csv)
+            source: Source = open_pieces(table, read)
             if schema is None:
-                schema, (read,) = drafted([read_arrow(table, csv)], params["id"], person)
+                schema, (source,) = drafted([read_arrow(table, read)], params["id"], read.person)
             name = str(table) if isinstance(table, str | Path) else "The table"
             if isinstance(schema, OpenSchema):
-                spend = domain_budget(epsilon, delta, params["expected_records"], params["domain_share"])
+                spend = domain_budget(epsilon, planning)
                 # Where the schema says everything, the table is read in pieces.
-                whole = [read.whole()] if schema.wanted else []
-                schema = with_found_domains(schema, whole, [name], spend, person, several)
+                whole = [source.whole()] if schema.wanted else []
+                schema = with_found_domains(schema, whole, [name], spend, read.person, several)
             schema = pooled(schema)
             (holder, _), *_ = schema.parties
             records = encode_table(
-                read, params["id"], schema.attributes, name, person=person, keys=IdKeys.drawn(),
+                source, params["id"], schema.attributes, read, name=name, keys=IdKeys.drawn(),
                 impossible=ruled_out(schema, holder),
             )  # fmt: skip
         options.progress.step("planning")
         with clock("planning"):
-            planning: Planning = {
-                "delta": delta,
-                "tau": params["tau"],
-                "workload": params["workload"],
-                "records_per_person": several,
-            }
-            plan = plan_for(schema, taking_part(records, several), epsilon, params["expected_records"], **planning)
+            plan = plan_for(schema, taking_part(records, several), epsilon, planning)
         options.progress.step("measuring")
         # With one party there are no sketches, and so nothing that a secret would key.
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
@@ -209,12 +205,12 @@ class Synthesizer:
         self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
     ) -> pa.Table:
         """Draw synthetic rows, as :meth:`vertimrf.Model.sample` does."""
-        with threads(self._params["num_threads"]):
+        with threads(self._options.num_threads):
             return self._fit().sample(rows, given=given, seed=seed)
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
         """Expected counts of the values of some columns, as :meth:`vertimrf.Model.marginal` gives them."""
-        with threads(self._params["num_threads"]):
+        with threads(self._options.num_threads):
             return self._fit().marginal(columns)
 
     def to_json(self) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,20 +20,23 @@ from .party.party import Party
 from .party.persons import limited, sample_rows
 from .party.private_domains import check_columns_of, close, find_domains
 from .party.secret import Secret
-from .plan.defaults import DOMAIN_SHARE, UNCOUNTED_DELTA, default_delta
+from .plan.defaults import UNCOUNTED_DELTA, default_delta
 from .plan.open_schema import OpenSchema
-from .plan.plan import Plan, Shares, check_target
+from .plan.options import DEFAULT as PLANNING
+from .plan.options import PlanOptions
+from .plan.plan import Plan, check_target
 from .plan.planner import make_plan, split_parties
 from .plan.schema import Schema
 from .privacy.events import GeometricEvent
 from .privacy.ledger import LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
-from .tables.arrow import COMMAS, CsvFormat, Source, open_pieces, read_arrow
+from .tables.arrow import Source, open_pieces, read_arrow
 from .tables.dropped import Dropped
 from .tables.ids import IdKeys
 from .tables.impossible import ruled_out
 from .tables.infer import drafted
+from .tables.read_options import DEFAULT, ReadOptions
 from .tables.table import Table, encode_table, warn_of_strangers
 
 if TYPE_CHECKING:
@@ -92,9 +95,8 @@ def open_tables(
     id: str,
     schema: Schema | OpenSchema | None = None,
     split: Sequence[int] | None = None,
-    csv: CsvFormat = COMMAS,
+    read: ReadOptions = DEFAULT,
     domains: tuple[float, float] | None = None,
-    person: str | None = None,
     records_per_person: int = 1,
 ) -> tuple[Schema, list[Table]]:
     """Read the parties' tables and fit them to a schema.
@@ -104,9 +106,8 @@ def open_tables(
         id: the record id column.
         schema: domains and parties; inferred from the data (for trials, not private) when None.
         split: with one source, how many columns each party gets, in order.
-        csv: how CSV files among the sources are written.
+        read: how they are read.
         domains: epsilon and delta that the schema's private domains are found with, where it has any.
-        person: the column that says whose a record is, in every table; None where every record is a person's only one.
         records_per_person: for how many records of a person private domains are found.
 
     Returns:
@@ -122,31 +123,31 @@ def open_tables(
         raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
     names = [_name(source, i) for i, source in enumerate(sources)]
     # Where the schema says everything, tables are read in pieces.
-    pieces = [open_pieces(source, csv) for source in sources]
+    pieces = [open_pieces(source, read) for source in sources]
     tables: Sequence[Source] = pieces
     if schema is None:
-        schema, tables = drafted([read_arrow(source, csv) for source in sources], id, person)
+        schema, tables = drafted([read_arrow(source, read) for source in sources], id, read.person)
     if isinstance(schema, OpenSchema):
         whole = [own.whole() for own in pieces] if schema.wanted else []
-        schema = with_found_domains(schema, whole, names, domains, person, records_per_person)
+        schema = with_found_domains(schema, whole, names, domains, read.person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
     keys = IdKeys.drawn()
     if len(sources) == 1:
-        every = encode_table(tables[0], id, schema.attributes, names[0], person=person, keys=keys)
+        every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
         held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
             Table(schema.part(name), every.digests, np.ascontiguousarray(every.codes[rows]), every.persons, every.dropped)
             for (name, _), rows in zip(schema.parties, held, strict=True)
         ]
     if len(schema.parties) == 1:
-        schema = _deal_by_columns(schema, tables, id, person)
+        schema = _deal_by_columns(schema, tables, id, read.person)
     if len(sources) != len(schema.parties):
         raise SchemaError(
             f"The schema names {len(schema.parties)} parties but there are {len(sources)} tables; give one per party."
         )
     parts = [
-        encode_table(table, id, schema.part(party), name, person=person, keys=keys, impossible=ruled_out(schema, party))
+        encode_table(table, id, schema.part(party), read, name=name, keys=keys, impossible=ruled_out(schema, party))
         for table, name, (party, _) in zip(tables, names, schema.parties, strict=True)
     ]
     warn_of_strangers(parts, names)
@@ -188,37 +189,13 @@ def with_found_domains(
     return close(schema, find_domains(wanted, column, *spend, party, records_per_person=records_per_person))
 
 
-def domain_budget(
-    epsilon: float, delta: float | None, expected_records: int | None, share: float | None
-) -> tuple[float, float]:
-    """Epsilon and delta that domains are found with: a share of the whole run's.
-
-    Raises:
-        PlanError: no share between 0 and 1.
-    """
-    share = DOMAIN_SHARE if share is None else share
-    if not 0 < share < 1:
-        raise PlanError(f"The share of epsilon that domains are found with must lie between 0 and 1, not {share}.")
+def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
+    """Epsilon and delta that domains are found with: a share of the whole run's."""
+    delta = planning.delta
     if delta is None:
-        delta = UNCOUNTED_DELTA if expected_records is None else default_delta(expected_records)
-    return share * epsilon, share * delta
-
-
-class Planning(TypedDict, total=False):
-    """Parameters of :func:`vertimrf.make_plan` that a trial may set."""
-
-    delta: float | None
-    tau: int
-    encoder: str | None
-    claim_as_published: bool
-    keys: int | None
-    message_bytes: int | None
-    shares: Shares | None
-    local_models: bool
-    workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None
-    records_per_person: int
-    population: str
-    collusion_epsilon: float | None
+        records = planning.expected_records
+        delta = UNCOUNTED_DELTA if records is None else default_delta(records)
+    return planning.domain_share * epsilon, planning.domain_share * delta
 
 
 def synthesize(
@@ -227,50 +204,39 @@ def synthesize(
     epsilon: float,
     *,
     schema: Schema | OpenSchema | None = None,
-    split: Sequence[int] | None = None,
-    expected_records: int | None = None,
-    domain_share: float | None = None,
-    person: str | None = None,
+    planning: PlanOptions = PLANNING,
+    read: ReadOptions = DEFAULT,
     options: RunOptions | None = None,
-    folder: str | Path | None = None,
-    csv: CsvFormat = COMMAS,
-    **planning: Unpack[Planning],
 ) -> Trial:
     """Synthesise one table of all parties' attributes with (epsilon, delta) differential privacy, in one process.
 
     Args:
-        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with ``split``.
+        tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with ``planning.split``.
         id: the record id column, in every table.
         epsilon: privacy target of the whole run, add/remove one record.
         schema: public domains, or ones to be found with noise; inferred from the data when None, and the run is then marked as
             not private.
-        split: with one table, how many columns each party gets.
-        expected_records: public order of magnitude; when None a noisy count, itself an event of the ledger, takes its place, and
-            delta is 1e-10 unless it is given.
-        domain_share: part of epsilon and delta that the schema's private domains are found with; None is a twentieth.
-        person: the column that says whose a record is, in every table, where people have several (``records_per_person``).
+        planning: how the run is planned. Without ``expected_records`` a noisy count, itself an event of the ledger, takes its
+            place.
+        read: how the tables are read.
         options: rows, seed, threads, progress and so on.
-        folder: where message files go; a temporary folder when None.
-        csv: how CSV files among the tables are written.
-        planning: delta, population, message_bytes and so on, for :func:`vertimrf.make_plan`.
 
     Raises:
         VertiMRFError: one sentence on what is wrong with the input and how to mend it.
     """
     options = options if options is not None else RunOptions()
-    check_target(epsilon, planning.get("delta"))
+    check_target(epsilon, planning.delta)
     clock = Clock()
     options.progress.step("reading tables")
     with clock("reading"):
-        domains = domain_budget(epsilon, planning.get("delta"), expected_records, domain_share)
-        several = planning.get("records_per_person", 1)
-        if several > 1 and person is None:
+        domains, several = domain_budget(epsilon, planning), planning.records_per_person
+        if several > 1 and read.person is None:
             raise PlanError("Where people have several records, name the column that says whose a record is (--person).")
-        schema, parts = open_tables(tables, id, schema, split, csv, domains, person, several)
+        schema, parts = open_tables(tables, id, schema, planning.split, read, domains, several)
     options.progress.step("planning")
     with clock("planning"):
-        plan = plan_for(schema, taking_part(parts[0], several), epsilon, expected_records, **planning)
-    trial = run_protocol(plan, parts, options, folder)
+        plan = plan_for(schema, taking_part(parts[0], several), epsilon, replace(planning, split=None))
+    trial = run_protocol(plan, parts, options)
     return replace(trial, seconds={**clock.seconds, **trial.seconds})
 
 
@@ -279,33 +245,28 @@ def taking_part(table: Table, records_per_person: int) -> int:
     return limited(table, records_per_person, secrets.token_bytes(16)).records
 
 
-def plan_for(
-    schema: Schema, records: int, epsilon: float, expected_records: int | None, **planning: Unpack[Planning]
-) -> Plan:
+def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions) -> Plan:
     """A plan where one process holds the data: without a public figure, records are counted with noise to plan with.
 
     The count takes a fiftieth of epsilon and no delta: what follows from it may not be composed with it, but added.
 
     Args:
         schema: domains and parties.
-        records: how many there are; looked at only where ``expected_records`` is None.
+        records: how many there are; looked at only where ``planning.expected_records`` is None.
         epsilon: privacy target of the whole run.
-        expected_records: public order of magnitude; None has the records counted, and delta is 1e-10 unless it is given.
-        planning: for :func:`vertimrf.make_plan`.
+        planning: how it is planned.
     """
     prior: tuple[LedgerEntry, ...] = ()
-    person = planning.get("records_per_person", 1)
-    if expected_records is None:
+    person = planning.records_per_person
+    if planning.expected_records is None:
         scale = max(person * PLANNING_COUNT_NOISE / epsilon, float(person))
         released = int(SystemNoise().geometrics(np.array([records]), scale)[0])
         noise = f"two-sided geometric, scale {scale:.1f}"
         prior = (LedgerEntry(GeometricEvent(scale, person), "coordinator", "record count, to plan with", noise),)
-        # A count within its noise of none is as good as the noise.
-        expected_records = max(released, round(scale))
-        # What the count decides must spend what was fixed before it.
-        if planning.get("delta") is None:
-            planning["delta"] = UNCOUNTED_DELTA
-    return make_plan(schema, epsilon=epsilon, expected_records=expected_records, prior=prior, **planning)
+        # A count within its noise of none is as good as the noise. What the count decides must spend what was fixed before it.
+        delta = UNCOUNTED_DELTA if planning.delta is None else planning.delta
+        planning = replace(planning, expected_records=max(released, round(scale)), delta=delta)
+    return make_plan(schema, epsilon, planning, prior=prior)
 
 
 def run_protocol(

@@ -23,6 +23,7 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
+from vertimrf.tables.read_options import ReadOptions
 
 from ..verdict import Verdict, at_least, at_most
 
@@ -117,7 +118,7 @@ def two_persons(secret: Secret, plan: Plan) -> tuple[int, int]:
     new = []
     for some in (slice(None), without):
         table = pa.table({"id": visits[some], "smoker": [0] * len(visits[some]), "who": persons[some]})
-        records = Party(plan, PARTY, secret).encode(table, "id", person="who")
+        records = Party(plan, PARTY, secret).encode(table, "id", read=ReadOptions(person="who"))
         assert records.persons is not None
         new.append(kept_records(records.digests, records.persons, MOST, key))
     return changed_records(*old), changed_records(*new)

@@ -35,6 +35,7 @@ from dask.delayed import delayed  # noqa: E402
 from vertimrf.cluster import encode_partitions  # noqa: E402
 from vertimrf.cluster.records import submit  # noqa: E402
 from vertimrf.cluster.work import Quiet  # noqa: E402
+from vertimrf.tables.read_options import ReadOptions  # noqa: E402
 
 ROWS, PARTS = 4000, 4
 SHARED = Attribute.categorical("sex", ["f", "m"])
@@ -58,7 +59,7 @@ def plan_of(**options: Any) -> Any:
 
 
 def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
-    own = encode_table(table, "id", MINE, ignore_extra=True, **options, keys=KEYS)
+    own = encode_table(table, "id", MINE, ReadOptions(ignore_extra=True, **options), keys=KEYS)
     return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
 
 
@@ -80,7 +81,7 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     table = frame()
     for i, part in enumerate(np.split(np.arange(ROWS), [10, 1500, 1500])):
         table.iloc[part].to_parquet(tmp_path / f"part{i}.parquet", index=False)
-    encode = partial(encode_partitions, client=client, id="id", attributes=MINE, ignore_extra=True, keys=KEYS)
+    encode = partial(encode_partitions, client=client, id="id", attributes=MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
     folder, cut = encode(tmp_path), encode(dd.from_pandas(table, npartitions=PARTS))
     assert folder.counts == (10, 1490, 0, 2500)
     plan = plan_of()
@@ -95,7 +96,7 @@ def test_the_message_is_that_of_one_machine(client, tmp_path, monkeypatch):
     party = Party(plan, "one", SECRET, key=ring.parties["one"])
     released = party.release(folder)
     monkeypatch.setenv(STATE, str(tmp_path / "another machine"))
-    assert party.release(encode_table(table, "id", MINE, ignore_extra=True, keys=KEYS)) == released
+    assert party.release(encode_table(table, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)) == released
     baseline = plan_of(encoder="grr")
     with pytest.raises(PlanError, match="one place"):
         Party(baseline, "one", SECRET, FixedNoise(7)).run(cut)
@@ -105,14 +106,14 @@ def test_records_of_persons_are_left_out_as_on_one_machine(client, monkeypatch):
     monkeypatch.setattr("vertimrf.cluster.records.RANGE_RECORDS", 1500)
     table, plan = frame(), plan_of(records_per_person=2)
     records = encode_partitions(
-        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)], client, "id", MINE, person="who", keys=KEYS
+        [delayed(table.iloc[own]) for own in np.array_split(np.arange(ROWS), PARTS)], client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS
     )
     limited = records.limited(2, bytes(32))
-    kept = InMemory(encode_table(table, "id", MINE, person="who", keys=KEYS)).limited(2, bytes(32))
+    kept = InMemory(encode_table(table, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)).limited(2, bytes(32))
     assert limited.count == kept.count < ROWS
     assert limited.limited(2, bytes(32)) is limited
     assert Party(plan, "one", SECRET, FixedNoise(7)).run(records).to_bytes(plan) == one_machine(plan, table, person="who")
-    without = encode_partitions([delayed(table)], client, "id", MINE, ignore_extra=True, keys=KEYS)
+    without = encode_partitions([delayed(table)], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
     with pytest.raises(TableError, match="--person"):
         Party(plan, "one", SECRET).run(without)
 
@@ -136,16 +137,16 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
         (impossible, "2 records (the first is row 2501) have what the schema says cannot be"),
         (every, "do not fit"),
     ):
-        one = encode_table(own, "id", MINE, person="who", keys=KEYS, impossible=ruled)
+        one = encode_table(own, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled)
         cut = dd.from_pandas(own, npartitions=PARTS, sort=False)
-        many = encode_partitions(cut, client, "id", MINE, person="who", keys=KEYS, impossible=ruled)
+        many = encode_partitions(cut, client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled)
         assert words in " ".join(one.dropped.lines())
         assert sorted(many.dropped.lines()) == sorted(one.dropped.lines())
         assert many.count == one.records
         given = Party(plan, "one", SECRET, FixedNoise(7)).run(many).to_bytes(plan)
         assert given == Party(plan, "one", SECRET, FixedNoise(7)).run(one).to_bytes(plan)
     # Where nobody named what is impossible, the party itself leaves it out.
-    untold = encode_partitions(cut, client, "id", MINE, person="who", keys=KEYS)
+    untold = encode_partitions(cut, client, "id", MINE, read=ReadOptions(person="who"), keys=KEYS)
     assert untold.count > many.count
     assert Party(plan, "one", SECRET, FixedNoise(7)).run(untold).to_bytes(plan) == given
 
@@ -155,7 +156,7 @@ def test_a_table_without_records_is_released(client):
     none = table.assign(id=None)
     plan = plan_of()
     for own in (none, table.iloc[:0]):
-        cut = encode_partitions([delayed(own), delayed(own)], client, "id", MINE, ignore_extra=True, keys=KEYS)
+        cut = encode_partitions([delayed(own), delayed(own)], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
         assert cut.count == 0
         assert Party(plan, "one", SECRET, FixedNoise(7)).run(cut).to_bytes(plan) == one_machine(plan, own)
 
@@ -196,7 +197,7 @@ def deadly():
 @pytest.mark.slow
 def test_a_task_that_kills_workers_is_one_sentence(client):
     with pytest.raises(TableError, match=r"workers died of one task.*nothing is released"):
-        encode_partitions([delayed(frame()), delayed(deadly, pure=False)()], client, "id", MINE, ignore_extra=True, keys=KEYS)
+        encode_partitions([delayed(frame()), delayed(deadly, pure=False)()], client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
     client.wait_for_workers(2, timeout=120)
 
 
@@ -214,7 +215,7 @@ def test_a_worker_that_is_killed_changes_nothing(client):
                 os.kill(sorted(victims.values())[0], signal.SIGKILL)
             return super().gaussian(values, sigma)
 
-    records = encode_partitions(dd.from_pandas(table, npartitions=8), client, "id", MINE, ignore_extra=True, keys=KEYS)
+    records = encode_partitions(dd.from_pandas(table, npartitions=8), client, "id", MINE, read=ReadOptions(ignore_extra=True), keys=KEYS)
     workers = set(client.run(os.getpid).values())
     assert Party(plan, "one", SECRET, Killing(7)).run(records).to_bytes(plan) == one_machine(plan, table)
     assert len(asked) > 9

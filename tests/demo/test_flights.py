@@ -38,7 +38,7 @@ def test_three_parties_hold_every_flight(demo: tuple[list[pa.Table], Schema]) ->
 def test_the_public_domains_cover_the_data(demo: tuple[list[pa.Table], Schema]) -> None:
     tables, schema = demo
     encoded = [
-        encode_table(table, FLIGHT_ID, schema.part(name), name, keys=KEYS)
+        encode_table(table, FLIGHT_ID, schema.part(name), name=name, keys=KEYS)
         for table, (name, _) in zip(tables, schema.parties, strict=True)
     ]
     check_same_records(encoded)

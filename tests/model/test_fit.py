@@ -14,7 +14,7 @@ from vertimrf.errors import ModelError
 from vertimrf.files import container
 from vertimrf.kernels.jit import threads
 from vertimrf.model import propagation as layout
-from vertimrf.model.fit import LEAST_ON_TOP, _free_parts, fit, summarize
+from vertimrf.model.fit import LEAST_ON_TOP, FitOptions, _free_parts, fit, summarize
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
 from vertimrf.model.measurement import Measurement
@@ -203,7 +203,7 @@ def test_many_steps_reach_non_negative_least_squares() -> None:
     best, _ = nnls(np.array([*rows, np.full(24, 1e4)]), np.array([*values, 1e4 * total]))
     least = 0.5 * float(np.sum((np.array(rows) @ best - values) ** 2))
     exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
-    losses = [fit(sizes, measurements, total, steps=steps, **exact).loss for steps in (1, 5, 400)]
+    losses = [fit(sizes, measurements, total, options=FitOptions(steps=steps, **exact)).loss for steps in (1, 5, 400)]
     assert losses[0] > losses[1] > losses[2]
     # A proximal step's excess loss is at most weight * total * KL(optimum || start) / steps.
     assert least <= losses[2] * (1 + 1e-9)
@@ -228,7 +228,7 @@ def test_contrasts_are_met_as_least_squares_would_and_their_means_left_alone() -
     best, _ = nnls(np.vstack([*rows, np.full((1, 16), 1e4)]), np.concatenate([*values, [1e4 * total]]))
     least = 0.5 * float(np.sum((np.vstack(rows) @ best - np.concatenate(values)) ** 2))
     exact = {"proximal_weight": 10.0, "min_improvement": 0.0, "tolerance": 1e-5}
-    losses = [fit(sizes, measurements, total, steps=steps, **exact).loss for steps in (1, 5, 400)]
+    losses = [fit(sizes, measurements, total, options=FitOptions(steps=steps, **exact)).loss for steps in (1, 5, 400)]
     assert losses[0] > losses[1] > losses[2]
     assert least <= losses[2] * (1 + 1e-9)
     assert losses[2] <= least + 0.05
@@ -238,11 +238,11 @@ def test_steps_end_where_they_gain_little() -> None:
     rng = np.random.default_rng(11)
     table = rng.dirichlet(np.ones(12)).reshape(3, 4) * 1e4
     measurements = [measurement((0, 1), table + rng.normal(0, 300, (3, 4)), 300.0)]
-    losses = [fit((3, 4), measurements, 1e4, min_improvement=0.0, steps=steps).loss for steps in range(1, 12)]
+    losses = [fit((3, 4), measurements, 1e4, options=FitOptions(min_improvement=0.0, steps=steps)).loss for steps in range(1, 12)]
     # Losses are half of the 12 cells' squared residuals.
     last = next(i for i in range(1, 11) if 2 / 12 * (losses[i - 1] - losses[i]) < 0.1)
     assert 0 < last < 10
-    assert fit((3, 4), measurements, 1e4, min_improvement=0.1).loss == pytest.approx(losses[last], rel=1e-6)
+    assert fit((3, 4), measurements, 1e4, options=FitOptions(min_improvement=0.1)).loss == pytest.approx(losses[last], rel=1e-6)
 
 
 def test_marginals_that_are_mostly_noise_are_followed_less() -> None:
@@ -258,7 +258,7 @@ def test_marginals_that_are_mostly_noise_are_followed_less() -> None:
             exact = total * true if pair == (0, 1) else np.full((size, size), total / size**2)
             measurements.append(measurement(pair, exact + rng.normal(0, sigma, (size, size)), sigma))
         for name, options in (("told", {}), ("alike", {"min_improvement": 0.0, "steps": 3})):
-            model = fit((size,) * attributes, measurements, total, **options)
+            model = fit((size,) * attributes, measurements, total, options=FitOptions(**options))
             noise = [np.abs(model.marginal(pair) - total / size**2).mean() for pair in pairs if pair != (0, 1)]
             taken[name].append((float(np.mean(noise)), float(np.abs(model.marginal((0, 1)) - total * true).mean())))
     told, alike = (np.mean(taken[name], axis=0) for name in ("told", "alike"))
@@ -287,7 +287,7 @@ def test_steps_go_on_where_few_of_many_cells_hold_anything() -> None:
     measurements = [*margins, measurement((0, 1), table + rng.normal(0, sigma, table.shape), sigma)]
 
     def error(**options: float) -> float:
-        return float(np.abs(fit((size, size), measurements, total, **options).marginal((0, 1)) - table).sum() / (2 * total))
+        return float(np.abs(fit((size, size), measurements, total, options=FitOptions(**options)).marginal((0, 1)) - table).sum() / (2 * total))
 
     by_steps = [error(min_improvement=0.0, steps=steps) for steps in (8, 16, 32)]
     assert error() <= min(by_steps)
@@ -315,14 +315,14 @@ def test_binned_pairs_are_refined_by_one_way_marginals() -> None:
         measurement((1,), b * total),
         measurement((0, 1), pair * total, 1.0, bins),
     ]
-    model = fit((5, 3), measurements, total, proximal_weight=10.0, min_improvement=0.0, steps=8, tolerance=1e-3)
+    model = fit((5, 3), measurements, total, options=FitOptions(proximal_weight=10.0, min_improvement=0.0, steps=8, tolerance=1e-3))
     expected = pair[np.ix_(*bins)] * np.outer(a / x[bins[0]], b / y[bins[1]])
     np.testing.assert_allclose(model.marginal((0, 1)) / total, expected, atol=2e-5)
 
 
 def test_sources_are_weighted_by_their_precision() -> None:
     near, far = np.array([600.0, 400]), np.array([500.0, 500])
-    model = fit((2,), [measurement((0,), near, 1.0), measurement((0,), far, 3.0)], 1000.0, steps=50, tolerance=1e-4)
+    model = fit((2,), [measurement((0,), near, 1.0), measurement((0,), far, 3.0)], 1000.0, options=FitOptions(steps=50, tolerance=1e-4))
     np.testing.assert_allclose(model.marginal((0,)), 0.9 * near + 0.1 * far, atol=0.05)
 
 
@@ -351,7 +351,7 @@ def test_disagreeing_sources_of_very_different_noise() -> None:
         noise = sigma * rng.normal(size=(4, 4))
         measurements.append(measurement(pair, marginal_of(joint, pair) + noise, sigma))
     for entropy in (1.0, 10.0):
-        model = fit(sizes, measurements, 1e4, proximal_weight=entropy, steps=20)
+        model = fit(sizes, measurements, 1e4, options=FitOptions(proximal_weight=entropy, steps=20))
         table = model.marginal(range(6))
         assert np.isfinite(table).all()
         assert table.sum() == pytest.approx(1e4)
@@ -365,9 +365,9 @@ def test_warm_start_takes_over_what_is_measured_again() -> None:
     new = [*old, measurement((1, 2), 70 + 40 * rng.random((5, 3)), 5.0)]
     first = fit(sizes, old, 1500.0)
     seen: list[tuple[int, int, float]] = []
-    fit(sizes, old, 1500.0, warm=first, progress=lambda *at: seen.append(at))
+    fit(sizes, old, 1500.0, warm=first, options=FitOptions(progress=lambda *at: seen.append(at)))
     cold: list[tuple[int, int, float]] = []
-    fit(sizes, old, 1500.0, progress=lambda *at: cold.append(at))
+    fit(sizes, old, 1500.0, options=FitOptions(progress=lambda *at: cold.append(at)))
     assert seen[0][:2] == (0, 0)
     assert seen[0][2] < cold[0][2]
     grown = fit(sizes, new, 1500.0, warm=first)
@@ -383,7 +383,7 @@ def test_a_warm_start_goes_on_as_long_as_steps_gain_something() -> None:
     measurements = [measurement(pair, table, 5.0) for pair, table in tables.items()]
     first = fit((4, 5, 3), measurements[:1], 1500.0)
     again = fit((4, 5, 3), measurements, 1500.0, warm=first)
-    stated = fit((4, 5, 3), measurements, 1500.0, warm=first, min_improvement=LEAST_ON_TOP)
+    stated = fit((4, 5, 3), measurements, 1500.0, warm=first, options=FitOptions(min_improvement=LEAST_ON_TOP))
     for pair in ((0, 1), (1, 2)):
         np.testing.assert_array_equal(again.marginal(pair), stated.marginal(pair))
 
@@ -433,11 +433,9 @@ def bad_fits() -> dict[str, tuple[dict[str, object], str]]:
         "contradiction": ({**base, "measurements": [measurement((0,), [0.4, 0.6], 0.1)]}, "rule out"),
         "zero total": ({**base, "total": 0.0}, "above zero"),
         "nan total": ({**base, "total": math.nan}, "finite"),
-        "memory": ({**base, "max_cells": 5}, r"attributes \(0, 1\) has 6 cells"),
+        "memory": ({**base, "options": FitOptions(max_cells=5)}, r"attributes \(0, 1\) has 6 cells"),
         "tree of others": ({**base, "tree": junction_tree((2, 2), [])}, "junction tree is for"),
         "tree too small": ({**base, "tree": junction_tree((2, 3), [])}, "No clique"),
-        "proximal weight": ({**base, "proximal_weight": 0.0}, "proximal weight"),
-        "steps": ({**base, "steps": 0}, "step"),
     }
 
 
@@ -448,6 +446,12 @@ def test_bad_fits(case: str) -> None:
         fit(**arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("options", [{"proximal_weight": 0.0}, {"min_improvement": 1.0}, {"steps": 0}])
+def test_bad_options(options: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match="Give a proximal weight above zero"):
+        FitOptions(**options)
+
+
 @pytest.mark.parametrize(("values", "sigma"), [([math.nan, 1], 1.0), ([1, 1], 0.0), ([1, 1], -1.0), ([1, math.inf], 1.0)])
 def test_bad_measurements(values: list[float], sigma: float) -> None:
     with pytest.raises(ModelError):
@@ -456,7 +460,7 @@ def test_bad_measurements(values: list[float], sigma: float) -> None:
 
 def test_bad_marginals() -> None:
     chain = [measurement((i, i + 1), np.full((20, 20), 1.0)) for i in range(5)]
-    model = fit((20,) * 6, chain, 400.0, steps=1)
+    model = fit((20,) * 6, chain, 400.0, options=FitOptions(steps=1))
     for attributes in [(0, 0), (6,), (-1,)]:
         with pytest.raises(ModelError, match="name different ones"):
             model.marginal(attributes)
@@ -470,7 +474,7 @@ def test_bad_marginals() -> None:
 def test_a_marginal_across_the_tree_may_need_too_large_a_table() -> None:
     # A star: leaves are independent given the hub, and a marginal over them all carries the hub along.
     star = [measurement((0, i), np.full((30, 6), 1.0)) for i in range(1, 5)]
-    model = fit((30, 6, 6, 6, 6), star, 180.0, steps=1)
+    model = fit((30, 6, 6, 6, 6), star, 180.0, options=FitOptions(steps=1))
     with pytest.raises(ModelError, match="intermediate table of 6,480 cells, more than 2,000"):
         model.marginal((1, 2, 3, 4), max_cells=2000)
     assert model.marginal((1, 2, 3, 4)).sum() == pytest.approx(180)

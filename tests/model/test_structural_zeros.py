@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from vertimrf.errors import ModelError
-from vertimrf.model.fit import fit
+from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement
@@ -78,7 +78,7 @@ def test_no_fit_gives_them_mass_and_no_row_has_them(case: tuple[tuple[int, ...],
     joint = np.where(can, rng.dirichlet(np.full(can.size, 0.5)).reshape(sizes), 0.0) + can * 1e-3
     joint *= 1000 / joint.sum()
     zeros = ruling_out(sizes, combinations)
-    rough = fit(sizes, measurements(rng, sizes, joint, 30.0), 1000.0, zeros=zeros, steps=1, tolerance=0.5)
+    rough = fit(sizes, measurements(rng, sizes, joint, 30.0), 1000.0, zeros=zeros, options=FitOptions(steps=1, tolerance=0.5))
     # Another graph, started from the model of the first, as a growing graph does.
     measured = measurements(rng, sizes, joint, 30.0)
     model = fit(sizes, measured, 1000.0, zeros=zeros, warm=rough)
@@ -118,7 +118,7 @@ def test_what_is_possible_is_fitted_as_well_as_ever(seed: int) -> None:
     own = [(0, 1), (1, 2, 3), (2,)]
     measured = [Measurement(a, (None,) * len(a), marginal_of(joint, a), 1.0) for a in own]
     zeros = ruling_out(sizes, combinations)
-    model = fit(sizes, measured, 10_000.0, zeros=zeros, proximal_weight=1.0, min_improvement=0.0, tolerance=1e-3)
+    model = fit(sizes, measured, 10_000.0, zeros=zeros, options=FitOptions(proximal_weight=1.0, min_improvement=0.0, tolerance=1e-3))
     for a in own:
         # A record of ten thousand.
         np.testing.assert_allclose(model.marginal(a), marginal_of(joint, a), atol=1.0)

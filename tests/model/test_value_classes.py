@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vertimrf.errors import ModelError
-from vertimrf.model.fit import fit
+from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.markov_random_field import MarkovRandomField
 from vertimrf.model.measurement import Measurement, bin_table
 from vertimrf.model.sample import sample
@@ -47,12 +47,12 @@ def measurements(table):
 @pytest.fixture(scope="module")
 def fitted():
     table = joint()
-    return table, fit(SIZES, measurements(table), N, classes=CLASSES, min_improvement=0.0)
+    return table, fit(SIZES, measurements(table), N, classes=CLASSES, options=FitOptions(min_improvement=0.0))
 
 
 def test_the_model_of_classes_is_that_of_values(fitted):
     table, model = fitted
-    whole = fit(SIZES, measurements(table), N, min_improvement=0.0)
+    whole = fit(SIZES, measurements(table), N, options=FitOptions(min_improvement=0.0))
     assert model.tree.cells < whole.tree.cells
     assert model.sizes == whole.sizes == SIZES
     # Shares are those of values whose noise is next to nothing; half a record of 10,000 is the fits' own tolerance.

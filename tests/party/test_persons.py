@@ -27,6 +27,7 @@ from vertimrf.privacy.ledger import Ledger
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.privacy.standing import Standing, neighbours_of
 from vertimrf.synthesizer import Synthesizer
+from vertimrf.tables.read_options import ReadOptions
 from vertimrf.trial import synthesize
 
 KEY = bytes(range(32))
@@ -108,7 +109,7 @@ def messages():
     for i, (name, columns) in enumerate({"clinic": ["a0", "a1"], "insurer": ["b0", "b1"]}.items()):
         shuffled = table.sample(frac=1, random_state=i)[["visit", "person", *columns]]
         party = Party(agreed, name, Secret(KEY), Faint(1))
-        out.append((shuffled, party.run(party.encode(shuffled, "visit", person="person"))))
+        out.append((shuffled, party.run(party.encode(shuffled, "visit", read=ReadOptions(person="person")))))
     return out
 
 
@@ -124,12 +125,12 @@ def test_parties_count_at_most_so_many_records_of_a_person_and_the_same_ones(mes
     chosen = []
     for (shuffled, _), name in zip(messages, ("clinic", "insurer"), strict=True):
         party = Party(plan(), name, Secret(KEY))
-        part = party._checked(party.encode(shuffled, "visit", person="person"))
+        part = party._checked(party.encode(shuffled, "visit", read=ReadOptions(person="person")))
         chosen.append(np.sort(part.table.digests))
     assert (chosen[0] == chosen[1]).all()
     assert len(chosen[0]) == kept
     other = Party(plan(), "clinic", Secret(KEY[::-1]))
-    theirs = other._checked(other.encode(messages[0][0], "visit", person="person")).table
+    theirs = other._checked(other.encode(messages[0][0], "visit", read=ReadOptions(person="person"))).table
     assert not np.array_equal(np.sort(theirs.digests), chosen[0])
 
 
@@ -153,7 +154,7 @@ def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is
         tapes = [first, Tape(first)]
         for tape, frame in zip(tapes, (table, pd.concat([table, more])), strict=True):
             party = Party(agreed, name, Secret(KEY), tape)
-            party.run(party.encode(frame[["visit", "person", *columns]], "visit", person="person"))
+            party.run(party.encode(frame[["visit", "person", *columns]], "visit", read=ReadOptions(person="person")))
         events = {e.event.sigma: e.event for e in agreed.entries() if isinstance(e.event, GaussianEvent) and e.party == name}
         seen = 0
         for (sigma, before), (_, after) in zip(tapes[0].queries, tapes[1].queries, strict=True):
@@ -248,7 +249,7 @@ def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table():
     party = Party(agreed, "clinic", Secret(KEY), key=ring.parties["clinic"])
 
     def release(frame):
-        return party.release(party.encode(frame[["visit", "person", "a0", "a1"]], "visit", person="person"))
+        return party.release(party.encode(frame[["visit", "person", "a0", "a1"]], "visit", read=ReadOptions(person="person")))
 
     first = release(table)
     assert release(table.sample(frac=1, random_state=3)) == first
@@ -264,14 +265,14 @@ def test_a_trial_and_the_synthesizer_keep_the_bound(split):
     if split:
         parts = [table[["visit", "person", "a0", "a1"]], table[["visit", "person", "b0", "b1"]]]
         run = synthesize(
-            parts, "visit", 50.0, schema=schema(), person="person", records_per_person=2, encoder="count-sketch",
+            parts, "visit", 50.0, schema=schema(), read=ReadOptions(person="person"), records_per_person=2, encoder="count-sketch",
             message_bytes=100_000,
         )  # fmt: skip
         ledger, rows = run.ledger, run.table.num_rows
         # What the plan was made from counts no more of a person either.
         assert abs(run.result.plan.expected_records - kept) < 60
     else:
-        run = Synthesizer(schema(), id="visit", person="person", records_per_person=2).fit(table, epsilon=50.0)
+        run = Synthesizer(schema(), id="visit", read=ReadOptions(person="person"), records_per_person=2).fit(table, epsilon=50.0)
         ledger, rows = run.ledger, run.sample().num_rows
     assert ledger.neighbours == neighbours_of(2)
     assert ledger.entries[0].event.sensitivity == 2
@@ -284,19 +285,19 @@ def test_persons_must_be_named_and_known():
     party = Party(agreed, "clinic", Secret(KEY))
     mine = table[["visit", "person", "a0", "a1"]]
     with pytest.raises(TableError, match="no person column 'patient'; its columns are 'visit', 'person'"):
-        party.encode(mine, "visit", person="patient")
-    one = party.encode(mine.assign(person=[None if i == 7 else str(i) for i in range(200)]), "visit", person="person")
+        party.encode(mine, "visit", read=ReadOptions(person="patient"))
+    one = party.encode(mine.assign(person=[None if i == 7 else str(i) for i in range(200)]), "visit", read=ReadOptions(person="person"))
     assert one.records == 199
     assert "person column 'person': 1 record has no id (row 8)" in one.dropped.reasons[0].sentence
-    assert party.encode(mine.assign(person=[i + 0.5 for i in range(200)]), "visit", person="person").records == 0
+    assert party.encode(mine.assign(person=[i + 0.5 for i in range(200)]), "visit", read=ReadOptions(person="person")).records == 0
     mixed = mine.assign(person=[i if i % 2 else f"p{i}" for i in range(200)])
-    assert len(np.unique(party.encode(mixed, "visit", person="person").persons)) == 200
+    assert len(np.unique(party.encode(mixed, "visit", read=ReadOptions(person="person")).persons)) == 200
     with pytest.raises(PlanError, match="name the column that says whose a record is"):
         synthesize([table], "visit", 1.0, split=[2, 3], records_per_person=2)
     with pytest.raises(PlanError, match="name the column that says whose a record is"):
         Synthesizer(schema(), records_per_person=2).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
-        type(party.encode(mine, "visit", person="person"))(
+        type(party.encode(mine, "visit", read=ReadOptions(person="person")))(
             agreed.schema.part("clinic"), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint16), np.zeros(3, np.uint64)
         )
 
@@ -304,12 +305,12 @@ def test_persons_must_be_named_and_known():
 def test_check_says_how_many_are_left_out():
     table, agreed = pa.Table.from_pandas(visits()[["visit", "person", "a0", "a1"]]), plan()
     dropped = int(np.maximum(visits().groupby("person").size() - 3, 0).sum())
-    found = check_table(table, "visit", agreed, "clinic", "t.csv", person="person")
+    found = check_table(table, "visit", agreed, "clinic", "t.csv", read=ReadOptions(person="person"))
     assert not found.problems
     assert any(f"{dropped:,} records of" in fact and "left out" in fact for fact in found.facts)
     unnamed = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv")
     assert any("--person" in problem for problem in unnamed.problems)
-    missing = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv", person="person")
+    missing = check_table(table.drop_columns(["person"]), "visit", agreed, "clinic", "t.csv", read=ReadOptions(person="person"))
     assert any("no person column" in problem for problem in missing.problems)
 
 

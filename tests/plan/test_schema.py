@@ -355,7 +355,7 @@ def test_a_draft_names_every_odd_column_at_once_and_goes_on() -> None:
     assert "351 distinct values: the 255 most frequent are listed" in str(flags["job"])
     assert (domain["ratio"].clamp, domain["ratio"].resolution) == (True, 0.001)
     assert (domain["ratio text"].clamp, domain["ratio text"].integral) == (True, True)
-    encode_table(table.select(["id", *domain]), "id", draft.schema.attributes, "ward", keys=KEYS)
+    encode_table(table.select(["id", *domain]), "id", draft.schema.attributes, name="ward", keys=KEYS)
 
 
 def test_inference_refuses_what_has_no_domain() -> None:

@@ -21,6 +21,7 @@ from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.ids import IdKeys
+from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import encode_table
 from vertimrf.trial import open_tables
 
@@ -63,7 +64,7 @@ def test_a_twin_person_is_another_person(seed: int) -> None:
     visits = [f"visit-{seed}-{i}" for i in range(2 * MOST)]
     party, kept = Party(plan(most=MOST), "one", SECRET), []
     for some in (slice(None), slice(MOST, None)):
-        records = party.encode(table_of(visits[some], persons[some]), "id", person="who")
+        records = party.encode(table_of(visits[some], persons[some]), "id", read=ReadOptions(person="who"))
         of_all = set(party._checked(records).table.digests.tolist())  # type: ignore[union-attr]
         kept.append(np.array([own in of_all for own in records.digests.tolist()]))
     assert changed_records(*kept) == MOST
@@ -93,7 +94,7 @@ def test_ids_meet_at_all_parties_of_a_plan_and_nowhere_else() -> None:
 
 
 def test_persons_have_a_key_of_their_own() -> None:
-    records = Party(plan(most=MOST), "one", SECRET).encode(table_of(OTHERS, OTHERS), "id", person="who")
+    records = Party(plan(most=MOST), "one", SECRET).encode(table_of(OTHERS, OTHERS), "id", read=ReadOptions(person="who"))
     assert records.persons is not None
     keys = id_keys(SECRET, plan(most=MOST).digest())
     assert keys.records == derive(SECRET, plan(most=MOST).digest(), purpose="record ids")[:16]

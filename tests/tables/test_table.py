@@ -31,6 +31,7 @@ from vertimrf.server.rows import decode, decode_pieces
 from vertimrf.tables.arrow import check_output, open_pieces, read_arrow, read_standing, write_table
 from vertimrf.tables.ids import as_texts, digest_ids, format_ids, id_shapes
 from vertimrf.tables.infer import draft_schema
+from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import Table, align, check_same_records, encode_columns, encode_table
 
 PEOPLE = (
@@ -407,9 +408,9 @@ def test_ids_of_every_type_have_formats() -> None:
     with pytest.raises(TableError, match="no id format 'upper'; they are strip, lower, whole, unpad"):
         format_ids(pa.chunked_array([["a"]]), ["upper"])
     # Two ways of writing one person: the table names a person twice.
-    twice = encode_table(pa.table({"id": ["7", "007"]}), "id", (), id_format=["unpad"], keys=KEYS)
+    twice = encode_table(pa.table({"id": ["7", "007"]}), "id", (), read=ReadOptions(id_format=["unpad"]), keys=KEYS)
     assert "1 record repeats an id" in twice.dropped.reasons[0].sentence
-    assert encode_table(pa.table({"id": ["007"]}), "id", (), id_format=["unpad"], keys=KEYS).digests.tolist() == [
+    assert encode_table(pa.table({"id": ["007"]}), "id", (), read=ReadOptions(id_format=["unpad"]), keys=KEYS).digests.tolist() == [
         siphash(KEYS.records, b"7")
     ]
 
@@ -451,7 +452,7 @@ def test_ids_have_the_digest_of_their_text(kind: str) -> None:
 def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str) -> None:
     for formats in (["strip"], ["whole", "unpad"]):
         with pytest.raises(TableError, match=words):
-            encode_table(pa.table({"id": ids}), "id", (), id_format=formats, keys=KEYS)
+            encode_table(pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS)
 
 
 @pytest.mark.parametrize(
@@ -465,7 +466,7 @@ def test_no_format_lets_ids_pass_that_are_none(ids: pa.ChunkedArray, words: str)
 )
 def test_single_ids_that_cannot_be_written_another_way_are_none(ids: pa.ChunkedArray, stay: list[int]) -> None:
     for formats in (["strip"], ["whole", "unpad"]):
-        found = encode_table(pa.table({"id": ids}), "id", (), id_format=formats, keys=KEYS)
+        found = encode_table(pa.table({"id": ids}), "id", (), read=ReadOptions(id_format=formats), keys=KEYS)
         assert found.records == len(stay)
         assert found.dropped.records == len(ids) - len(stay)
 
@@ -585,7 +586,7 @@ UNFIT = [
 @pytest.mark.parametrize(("table", "attributes", "kind", "message"), BAD_TABLES, ids=[case[-1] for case in BAD_TABLES])
 def test_bad_tables_are_told_apart(table: Any, attributes: tuple, kind: type, message: str) -> None:
     with pytest.raises(kind) as caught:
-        encode_table(table, "id", attributes, "people", keys=KEYS)
+        encode_table(table, "id", attributes, name="people", keys=KEYS)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -599,7 +600,7 @@ def test_records_that_do_not_fit_are_dropped_and_told_of(
     told = []
     for size in (1000, 2, 1):
         in_pieces_of(size, monkeypatch)
-        found = encode_table(table, "id", attributes, "people", keys=KEYS)
+        found = encode_table(table, "id", attributes, name="people", keys=KEYS)
         assert found.digests.tolist() == every.tolist()
         assert found.codes.shape == (len(attributes), len(stay))
         assert (found.codes < max(attribute.size for attribute in attributes)).all()
@@ -678,10 +679,10 @@ def test_pieces_are_the_whole(tmp_path: Path, suffix: str, rows: int, monkeypatc
         path = table.to_pandas()
     else:
         write_table(table, path)
-    whole = encode_table(table, "id", WIDE, person="who", keys=KEYS)
+    whole = encode_table(table, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
     in_pieces_of(rows, monkeypatch)
     assert [piece.num_rows for piece in open_pieces(path).read()] == [min(rows, n - start) for start in range(0, n, rows)]
-    found = encode_table(path, "id", WIDE, person="who", keys=KEYS)
+    found = encode_table(path, "id", WIDE, read=ReadOptions(person="who"), keys=KEYS)
     assert (found.codes == whole.codes).all()
     assert (found.digests == whole.digests).all()
     assert (found.persons == whole.persons).all()
@@ -704,7 +705,7 @@ def test_what_is_said_of_late_pieces_names_rows_of_the_table(
     def told(**columns: list) -> str:
         ids = columns.pop("id", [f"r{i}" for i in range(30)])
         write_table(pa.table({"id": ids, "x": ["a"] * 30} | columns), tmp_path / f"t.{suffix}")
-        found = encode_table(tmp_path / f"t.{suffix}", "id", X, person="who" if "who" in columns else None, keys=KEYS)
+        found = encode_table(tmp_path / f"t.{suffix}", "id", X, read=ReadOptions(person="who" if "who" in columns else None), keys=KEYS)
         return " ".join(found.dropped.lines())
 
     ids = [f"r{i % 21}" for i in range(30)]

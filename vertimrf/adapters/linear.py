@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
-from ..model.fit import fit
+from ..model.fit import FitOptions, fit
 from ..model.junction_tree import junction_tree
 from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import UNMEASURED, Measurement
 from ..model.sample import sample
 
-__all__ = ["Accuracy", "EngineModel", "NotOurs", "Observation", "fell_back", "fitted", "warm_model"]
+__all__ = ["FRONT_END", "EngineModel", "NotOurs", "Observation", "fell_back", "fitted", "warm_model"]
 
 Array = npt.NDArray[np.float64]
 # Standard deviations farther apart than this are beyond our fit, which raises the least of them.
@@ -36,16 +36,9 @@ def fell_back(reason: object) -> None:
     warnings.warn(f"vertimrf: {reason}; mbi's own estimator is used instead, at its own speed.", RuntimeWarning, stacklevel=3)
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """How far the fit goes towards least squares (see :func:`vertimrf.model.fit.fit`).
-
-    The defaults end below the loss of a thousand iterations of mbi's mirror descent (``benchmarks/front_ends.py``), which is
-    what a front end expects; the protocol's own defaults stop earlier.
-    """
-
-    proximal_weight: float = 10.0
-    min_improvement: float = 1e-3
+# Ends below the loss of a thousand iterations of mbi's mirror descent (``benchmarks/front_ends.py``), which is what a front end
+# expects; the protocol's own defaults stop earlier.
+FRONT_END = FitOptions(proximal_weight=10.0, min_improvement=1e-3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +79,7 @@ def fitted(
     sizes: Sequence[int],
     observed: Sequence[Observation],
     total: float,
-    accuracy: Accuracy,
+    options: FitOptions,
     warm: MarkovRandomField | None = None,
     zeros: Sequence[Factor] = (),
 ) -> MarkovRandomField:
@@ -96,7 +89,7 @@ def fitted(
         sizes: values of every attribute.
         observed: measurements; those of no attribute only say the total, which is known here.
         total: record count.
-        accuracy: how far to go.
+        options: how far to go.
         warm: where to start.
         zeros: see :mod:`vertimrf.model.structural_zeros`.
 
@@ -108,10 +101,7 @@ def fitted(
         raise NotOurs(f"standard deviations from {min(spread):g} to {max(spread):g} are too far apart")
     try:
         measured = [o.measurement(sizes, total) for o in observed if o.attributes]
-        model = fit(
-            sizes, measured, total, warm=warm, zeros=zeros,
-            proximal_weight=accuracy.proximal_weight, min_improvement=accuracy.min_improvement,
-        )  # fmt: skip
+        model = fit(sizes, measured, total, warm=warm, zeros=zeros, options=options)
     except ModelError as error:
         raise NotOurs(str(error).rstrip(".")) from None
     for f in zeros:

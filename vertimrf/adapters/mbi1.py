@@ -11,7 +11,8 @@ from typing import Any
 import mbi
 import numpy as np
 
-from .linear import Accuracy, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
+from ..model.fit import FitOptions
+from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
 
 __all__ = ["Model", "estimate"]
 
@@ -29,7 +30,7 @@ def estimate(
     *,
     known_total: float | None = None,
     potentials: Any = None,
-    accuracy: Accuracy | None = None,
+    fitting: FitOptions = FRONT_END,
     **options: Any,
 ) -> mbi.MarkovRandomField:
     """Estimate a model from noisy marginals, as ``mbi.estimation.mirror_descent`` does.
@@ -39,7 +40,7 @@ def estimate(
         loss_fn: a list of ``LinearMeasurement``.
         known_total: record count; default mbi's minimum-variance estimate.
         potentials: where to start.
-        accuracy: how far the fit goes.
+        fitting: how far the fit goes.
         options: of ``mirror_descent``, where it does the work; ``callback_fn`` is told of the engine's marginals once.
     """
     try:
@@ -47,7 +48,7 @@ def estimate(
             raise NotOurs("a loss function of mbi 1 does not say which measurements it is made of")
         total = mbi.estimation.minimum_variance_unbiased_total(list(loss_fn)) if known_total is None else known_total
         observed = [observation(domain, m) for m in loss_fn]
-        field = fitted(domain.shape, observed, float(total), accuracy or Accuracy(), warm_of(domain, potentials))
+        field = fitted(domain.shape, observed, float(total), fitting, warm_of(domain, potentials))
     except NotOurs as reason:
         fell_back(reason)
         return mbi.estimation.mirror_descent(domain, loss_fn, known_total=known_total, potentials=potentials, **options)

@@ -14,9 +14,10 @@ from typing import Any
 import mbi
 import numpy as np
 
+from ..model.fit import FitOptions
 from ..model.markov_random_field import Factor
 from ..model.structural_zeros import allowing
-from .linear import Accuracy, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
+from .linear import FRONT_END, EngineModel, NotOurs, Observation, fell_back, fitted, warm_model
 
 __all__ = ["Estimator", "Model"]
 
@@ -34,11 +35,11 @@ class Estimator(mbi.Estimator):
 
     Attributes:
         fallback: mbi's estimator for what the engine does not do.
-        accuracy: how far the fit goes.
+        fitting: how far the fit goes.
     """
 
     fallback: mbi.Estimator = dataclasses.field(default_factory=mbi.estimation.MirrorDescent)
-    accuracy: Accuracy = dataclasses.field(default_factory=Accuracy)
+    fitting: FitOptions = FRONT_END
 
     def estimate(
         self,
@@ -59,7 +60,7 @@ class Estimator(mbi.Estimator):
             loss_fn: measurements, or a loss made of them by ``mbi.marginal_loss.from_linear_measurements``.
             known_total: record count; default mbi's minimum-variance estimate.
             constraints: structural zeros.
-            iters, tol, patience: of the fallback; the engine's fit ends by ``accuracy``.
+            iters, tol, patience: of the fallback; the engine's fit ends by ``fitting``.
             callback_fn: told of the clique marginals; by the engine once, at the end.
             warm_start: a model or potentials to start from.
         """
@@ -71,7 +72,7 @@ class Estimator(mbi.Estimator):
                 domain.shape,
                 [observation(domain, m) for m in measurements],
                 1.0 if known_total is None else float(known_total),
-                self.accuracy,
+                self.fitting,
                 warm_of(domain, warm_start),
                 [zeros_of(domain, c) for c in constraints],
             )

@@ -10,6 +10,7 @@ import snsynth
 
 from ..errors import ModelError, PlanError
 from ..plan.attribute import Attribute
+from ..plan.options import PlanOptions
 from ..plan.schema import Schema
 from ..synthesizer import Synthesizer
 
@@ -61,8 +62,8 @@ class VertiMRFSynthesizer(snsynth.Synthesizer):
         names = [f"column{i}" for i in range(len(sizes))]
         schema = Schema.of({"holder": [Attribute.integer(name, int(size)) for name, size in zip(names, sizes, strict=True)]})
         table = pa.table(dict(zip(names, np.array(coded, np.int64).T, strict=True)))
-        made = Synthesizer(schema, expected_records=self.expected_records)
-        self.synthesizer = made.fit(table, epsilon=self.epsilon, delta=self.delta)
+        made = Synthesizer(schema, planning=PlanOptions(expected_records=self.expected_records, delta=self.delta))
+        self.synthesizer = made.fit(table, epsilon=self.epsilon)
 
     def sample(self, n_rows: int | None = None) -> Any:
         """Draw rows, in the form of the data that was fitted; as many as the noisy record count by default.

@@ -10,7 +10,6 @@ import click
 
 from ..errors import PlanError
 from ..progress import for_terminal
-from .options import parse_formats
 
 __all__ = [
     "compile_kernels", "load_open_schema", "load_own", "load_schema", "print_dropped", "print_findings", "print_warnings",
@@ -18,14 +17,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def read_records(
-    who: Any, plan: Any, csv: Any, table: str, id_column: str, id_format: str, ignore_extra: bool, person: str | None
-) -> Any:
+def read_records(who: Any, plan: Any, table: str, id_column: str, read: Any) -> Any:
     """The table of a party, encoded; says what it is doing, what is left out, and that encoding comes next."""
-    formats = parse_formats(id_format)
     progress = for_terminal()
     progress.step(f"reading {table}")
-    records = who.encode(table, id_column, id_format=formats, ignore_extra=ignore_extra, person=person, csv=csv)
+    records = who.encode(table, id_column, read)
     print_dropped(records.dropped)
     if records.persons is not None:
         from ..party.persons import beyond

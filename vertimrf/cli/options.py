@@ -1,40 +1,40 @@
-"""Options and their help that several commands share, and what is made of their text."""
+"""Options that several commands share: what they are called, and the values that commands are handed."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import INNER, MESSAGE_BYTES, PAIRS_BYTES, POPULATIONS, TAU
+from ..plan.defaults import POPULATIONS
+from ..plan.options import PlanOptions
+from ..tables.read_options import ReadOptions
 
-__all__ = [
-    "EXTRA",
-    "ID_FORMAT",
-    "PERSON",
-    "POPULATION",
-    "makes_plan",
-    "missing_options",
-    "parse_formats",
-    "parse_numbers",
-    "reads_tables",
-]
+__all__ = ["makes_plan", "missing_options", "parse_numbers", "reads_tables", "runs"]
 
-ENCODERS = "count-sketch; scheduled-pairs (larger messages); grr (baseline, replace one record); published (not private)."
-MESSAGE_MB = (
-    f"Budget for a party's sketches, MB, local marginals on top; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
-    f"{PAIRS_BYTES / 1e6:g}."
-)
-COLLUSION = (
-    "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb."
-)
-EXTRA = "Leave out columns that the plan does not know, instead of refusing the table."
-PERSON = "Column that says whose a record is, where people have several records."
-POPULATION = "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
-ID_FORMAT = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
+# How an attribute of PlanOptions or ReadOptions is given where its name and a text do not say it.
+GIVEN: dict[str, dict[str, Any]] = {
+    "claim_as_published": {"is_flag": True},
+    "collusion_epsilon": {"type": float},
+    "delta": {"type": float},
+    "expected_records": {"type": int},
+    "id_format": {"default": ""},
+    "ignore_extra": {"option": "--ignore-extra-columns", "is_flag": True},
+    "message_bytes": {"option": "--message-mb", "type": float},
+    "population": {"type": click.Choice(POPULATIONS)},
+    "records_per_person": {"type": click.IntRange(min=1)},
+    "split": {"type": str},
+    "workload": {"multiple": True, "default": ()},
+}
+EVERY_TABLE = ("person", "id_format", "ignore_extra", "delimiter", "encoding")
+EVERY_PLAN = (
+    "expected_records", "delta", "tau", "message_bytes", "collusion_epsilon", "encoder", "claim_as_published", "workload",
+    "records_per_person", "population",
+)  # fmt: skip
 
 
 def parse_numbers(text: str, option: str) -> list[int]:
@@ -45,6 +45,77 @@ def parse_numbers(text: str, option: str) -> list[int]:
         raise PlanError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
 
 
+def reads_tables(*names: str) -> Callable[[Any], Any]:
+    """Options of a command that reads people's tables; it is handed a ``ReadOptions`` as `read`.
+
+    Args:
+        names: attributes of ``ReadOptions``; none for all.
+    """
+
+    def made(given: dict[str, Any]) -> ReadOptions:
+        given["delimiter"] = given["delimiter"].replace("\\t", "\t")
+        if "id_format" in given:
+            given["id_format"] = tuple(part.strip() for part in given["id_format"].split(",") if part.strip())
+        return ReadOptions(**given)
+
+    return _options("read", ReadOptions, names or EVERY_TABLE, made)
+
+
+def makes_plan(*names: str) -> Callable[[Any], Any]:
+    """Options of a command that makes a plan; it is handed a ``PlanOptions`` as `planning`.
+
+    Args:
+        names: attributes of ``PlanOptions`` beside those that every such command has.
+    """
+
+    def made(given: dict[str, Any]) -> PlanOptions:
+        given["message_bytes"] = _message_bytes(given["message_bytes"])
+        given["workload"] = [marginal.split(",") for marginal in given["workload"]] or None
+        if given.get("split") is not None:
+            given["split"] = tuple(parse_numbers(given["split"], "--split"))
+        return PlanOptions(**given)
+
+    return _options("planning", PlanOptions, (*EVERY_PLAN, *names), made)
+
+
+def runs(command: Any) -> Any:
+    """Options of a command that draws synthetic rows; it is handed a ``RunOptions`` as `options`."""
+
+    @click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
+    @click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows; privacy noise is never seeded.")
+    @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
+    @functools.wraps(command)
+    def with_options(*args: Any, rows: int | None, seed: int | None, threads: int | None, **given: Any) -> Any:
+        from ..options import RunOptions
+        from ..progress import for_terminal
+
+        return command(*args, options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()), **given)
+
+    return with_options
+
+
+def _options(
+    into: str, kind: type, names: Sequence[str], made: Callable[[dict[str, Any]], Any]
+) -> Callable[[Any], Any]:
+    """A decorator that gives a command options of some attributes of a dataclass, with the help that the dataclass has."""
+
+    def decorate(command: Any) -> Any:
+        @functools.wraps(command)
+        def wrapped(*args: Any, **given: Any) -> Any:
+            value = made({name: given.pop(name) for name in names})
+            return command(*args, **{into: value}, **given)
+
+        out: Any = wrapped
+        for attribute in reversed(fields(kind)):
+            if attribute.name in names:
+                how = {"default": attribute.default} | GIVEN.get(attribute.name, {})
+                option = how.pop("option", "--" + attribute.name.replace("_", "-"))
+                out = click.option(option, attribute.name, help=attribute.metadata["help"], **how)(out)
+        return out
+
+    return decorate
+
+
 def _message_bytes(message_mb: float | None) -> int | None:
     """Bytes of --message-mb."""
     if message_mb is None:
@@ -52,60 +123,6 @@ def _message_bytes(message_mb: float | None) -> int | None:
     if not 0 < message_mb < 1e6:
         raise PlanError(f"--message-mb must be a number of megabytes above 0, not {message_mb}.")
     return round(message_mb * 1e6)
-
-
-def parse_formats(text: str) -> tuple[str, ...]:
-    """Names of --id-format."""
-    from ..tables.ids import check_formats
-
-    return check_formats([part.strip() for part in text.split(",") if part.strip()])
-
-
-def reads_tables(command: Any) -> Any:
-    """Options of every command that reads people's tables; it is handed them as `csv`."""
-
-    @click.option("--delimiter", default=",", help="Between the cells of CSV files; \\t for tabs.")
-    @click.option("--encoding", default="utf-8", help="Of the text of CSV files, such as latin-1.")
-    @functools.wraps(command)
-    def reading(*args: Any, delimiter: str, encoding: str, **options: Any) -> Any:
-        from ..tables.arrow import CsvFormat
-
-        return command(*args, csv=CsvFormat(delimiter.replace("\\t", "\t"), encoding), **options)
-
-    return reading
-
-
-def makes_plan(command: Any) -> Any:
-    """Options of every command that makes a plan; it is handed them as `planning`, arguments of ``make_plan``."""
-
-    @click.option("--tau", type=int, default=TAU, help="Largest clique of the global model, cells.")
-    @click.option("--message-mb", type=float, help=MESSAGE_MB)
-    @click.option("--collusion-epsilon", type=float, help=COLLUSION)
-    @click.option("--encoder", help=ENCODERS)
-    @click.option("--workload", multiple=True, help="Columns, with commas, of a marginal that matters most; repeat for more.")
-    @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help=POPULATION)
-    @functools.wraps(command)
-    def planning(
-        *args: Any,
-        tau: int,
-        message_mb: float | None,
-        collusion_epsilon: float | None,
-        encoder: str | None,
-        workload: Sequence[str],
-        population: str,
-        **options: Any,
-    ) -> Any:
-        given = {
-            "tau": tau,
-            "message_bytes": _message_bytes(message_mb),
-            "collusion_epsilon": collusion_epsilon,
-            "encoder": encoder,
-            "workload": [marginal.split(",") for marginal in workload] or None,
-            "population": population,
-        }
-        return command(*args, planning=given, **options)
-
-    return planning
 
 
 def missing_options(options: dict[str, Any]) -> str:

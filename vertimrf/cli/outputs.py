@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BYTES_A_VALUE",
+    "Outputs",
     "check_new",
     "check_release",
     "check_room",
@@ -26,10 +29,57 @@ __all__ = [
     "result_bytes",
     "write_json",
     "write_release",
+    "writes_results",
 ]
 
 # Of a value in a table of text; more than most take.
 BYTES_A_VALUE = 12
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a synthesis writes its table, its model and its figures."""
+
+    table: str
+    model: str | None
+    figures: str | None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether standard output belongs to the figures."""
+        return self.figures == "-"
+
+    def check(self, read: Sequence[str | None]) -> None:
+        """Refuse before the work what could not be written after it; ``read`` are files that the command reads."""
+        from ..tables.arrow import check_output
+
+        check_writable(self.table, self.model, self.figures, read=read)
+        check_output(self.table)
+
+    def write(self, pieces: Any, model: Any, figures: dict[str, Any]) -> None:
+        """Write a synthetic table in pieces, the model of it, and what there is to say of both."""
+        from ..tables.arrow import write_table
+
+        written = write_table(pieces, self.table, model.ledger.standing)
+        if self.model is not None:
+            model.save(self.model)
+        write_json(self.figures, figures | {"rows": written})
+        if not self.quiet:
+            click.echo(model.ledger.table())
+            click.echo(f"{written:,} synthetic rows written to {self.table}.")
+
+
+def writes_results(command: Any) -> Any:
+    """Options of a command that synthesises; it is handed an :class:`Outputs` as `outputs`."""
+
+    @click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
+    @click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
+    @click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
+    @functools.wraps(command)
+    def writing(*args: Any, out: str, model_file: str | None, json_file: str | None, **given: Any) -> Any:
+        return command(*args, outputs=Outputs(out, model_file, json_file), **given)
+
+    return writing
 
 
 def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:

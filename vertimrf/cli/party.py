@@ -12,7 +12,7 @@ from ..errors import PlanError
 from ..progress import for_terminal
 from .common import compile_kernels, load_own, read_records
 from .group import main
-from .options import EXTRA, ID_FORMAT, PERSON, parse_formats, reads_tables
+from .options import reads_tables
 from .outputs import check_release, check_writable, output_problem, write_json, write_release
 
 __all__ = ["align", "check", "party"]
@@ -23,20 +23,14 @@ __all__ = ["align", "check", "party"]
 @click.option("--plan", "plan_file", required=True, help="The agreed plan.")
 @click.option("--name", "party", required=True, help="The party's name in the plan.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
-@click.option("--id-format", default="", help=ID_FORMAT)
-@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
-@click.option("--person", help=PERSON)
 @click.option("--out", help="The message file that is to be written.")
-@reads_tables
+@reads_tables()
 def check(
-    csv: Any,
+    read: Any,
     table: str,
     plan_file: str,
     party: str,
     id_column: str,
-    id_format: str,
-    ignore_extra: bool,
-    person: str | None,
     out: str | None,
 ) -> None:
     """A data holder: find everything about a table that would stop or spoil a run, before anything is released.
@@ -48,7 +42,7 @@ def check(
     from ..plan.plan import Plan
 
     agreed = Plan.load(plan_file)
-    found = check_table(table, id_column, agreed, party, table, parse_formats(id_format), person, ignore_extra, csv)
+    found = check_table(table, id_column, agreed, party, table, read)
     problems = list(found.problems)
     index = agreed.party_names.index(party)
     needed = agreed.message_size(index)
@@ -79,9 +73,9 @@ def check(
 @click.option("--id", "id_column", required=True, help="Record id column.")
 @click.option("--out", help="Id sample to write, sealed for the other parties.")
 @click.option("--with", "others", multiple=True, help="Another party's id sample to compare with; as often as needed.")
-@reads_tables
+@reads_tables("delimiter", "encoding")
 def align(
-    csv: Any, table: str, plan_file: str, key: str, secret_file: str, id_column: str, out: str | None, others: Sequence[str]
+    read: Any, table: str, plan_file: str, key: str, secret_file: str, id_column: str, out: str | None, others: Sequence[str]
 ) -> None:
     """Data holders among themselves: do they write the ids of the same people the same way?
 
@@ -98,7 +92,7 @@ def align(
         raise PlanError("Give --out, to write an id sample, or --with and the samples of other parties.")
     check_writable(out)
     agreed, own = load_own(plan_file, key)
-    pieces = open_pieces(table, csv)
+    pieces = open_pieces(table, read)
     if id_column not in pieces.names:
         raise PlanError(f"{table} has no id column {id_column!r}; its columns are {', '.join(pieces.names[:5])}, ...")
     ids = (piece[id_column] for piece in pieces.read([id_column]))
@@ -123,23 +117,17 @@ def align(
 @click.option("--key", required=True, help="This party's private key file, by which the plan knows it.")
 @click.option("--secret", "secret_file", required=True, help="The parties' shared secret.")
 @click.option("--id", "id_column", required=True, help="Record id column.")
-@click.option("--id-format", default="", help=ID_FORMAT)
-@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
-@click.option("--person", help=PERSON)
 @click.option("--claim-as-published", is_flag=True, help="Needed for a plan with the published encoder.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--out", required=True, help="Message file to write; send it to the server.")
-@reads_tables
+@reads_tables()
 def party(
-    csv: Any,
+    read: Any,
     table: str,
     plan_file: str,
     key: str,
     secret_file: str,
     id_column: str,
-    id_format: str,
-    ignore_extra: bool,
-    person: str | None,
     claim_as_published: bool,
     threads: int | None,
     out: str,
@@ -162,7 +150,7 @@ def party(
     options = RunOptions(num_threads=threads, progress=for_terminal())
     who = Party(agreed, own.party, Secret.load(secret_file), options=options, key=own)
     compile_kernels("party", agreed.encoder)
-    records = read_records(who, agreed, csv, table, id_column, id_format, ignore_extra, person)
+    records = read_records(who, agreed, table, id_column, read)
     message = who.release(records)
     write_release(out, message)
     click.echo(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import DELTA_HELP
+from ..plan.options import PlanOptions
 from .common import load_schema, print_warnings
 from .group import main
-from .options import makes_plan, missing_options, parse_numbers
+from .options import makes_plan, missing_options
 from .outputs import check_new, check_writable, write_json
 
 __all__ = ["account", "compare", "plan"]
@@ -21,24 +22,14 @@ __all__ = ["account", "compare", "plan"]
 @click.argument("offers", nargs=-1, metavar="[OFFER...]")
 @click.option("--schema", "schema_file", required=True, help="Schema with its parties.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
-@click.option("--delta", type=float, help=DELTA_HELP)
-@click.option("--expected-records", type=int, required=True, help="Public order of magnitude of the table.")
-@click.option("--split", help="How many attributes each party gets, when the schema names no parties.")
-@click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
-@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
 @click.option("--out", required=True, help="Plan file to write (JSON, public).")
-@makes_plan
+@makes_plan("split")
 def plan(
     offers: Sequence[str],
-    planning: dict[str, Any],
+    planning: PlanOptions,
     schema_file: str,
     epsilon: float,
-    delta: float | None,
-    expected_records: int,
-    split: str | None,
-    claim_as_published: bool,
-    records_per_person: int,
     errors: bool,
     out: str,
 ) -> None:
@@ -51,22 +42,15 @@ def plan(
     from ..plan.plan import target_in_words
     from ..plan.planner import make_plan, split_parties
 
+    if planning.expected_records is None:
+        raise PlanError("A plan needs --expected-records, a public order of magnitude of the number of records.")
     check_new(out, "messages made for it would be of no use without it")
     loaded = load_schema(schema_file)
-    if split is not None:
-        loaded = split_parties(loaded, parse_numbers(split, "--split"))
+    if planning.split is not None:
+        loaded, planning = split_parties(loaded, planning.split), replace(planning, split=None)
     names = [name for name, _ in loaded.parties]
     keys = PublicKeys.of([Offer.load(path) for path in offers], names) if offers else None
-    made = make_plan(
-        loaded,
-        epsilon=epsilon,
-        delta=delta,
-        expected_records=expected_records,
-        claim_as_published=claim_as_published,
-        public_keys=keys,
-        records_per_person=records_per_person,
-        **planning,
-    )
+    made = make_plan(loaded, epsilon, planning, public_keys=keys)
     made.save(out)
     print_warnings(target_in_words(made.epsilon, made.delta, made.expected_records))
     click.echo(made.summary())

@@ -46,8 +46,8 @@ def sample(model_file: str, rows: int | None, where: Sequence[str], seed: int | 
 @click.option("--real", multiple=True, help="A party's real table; repeat for all. The page then is NOT PRIVATE, for own eyes.")
 @click.option("--id", "id_column", help="With --real: the record id column.")
 @click.option("--utility", "label", metavar="LABEL", help="With --real: a column that trees tell, trained on rows of the model.")
-@reads_tables
-def report(csv: Any, run: Sequence[str], out: str, real: Sequence[str], id_column: str | None, label: str | None) -> None:
+@reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
+def report(read: Any, run: Sequence[str], out: str, real: Sequence[str], id_column: str | None, label: str | None) -> None:
     """One page of HTML on a run, for people: what was released, in words, and how good the model is.
 
     RUN is a server's run folder, or a folder with the model and the JSON file of one run, or these two files, as `synthesize` and
@@ -60,7 +60,7 @@ def report(csv: Any, run: Sequence[str], out: str, real: Sequence[str], id_colum
         raise PlanError(f"A report's name ends in .html, not {out}.")
     if real and id_column is None:
         raise PlanError("Real tables are joined by record ids: name their column with --id.")
-    standing = write_report(run, out, real=real, id=id_column, csv=csv, label=label)
+    standing = write_report(run, out, real=real, id=id_column, read=read, label=label)
     click.echo(f"{out}: {Path(out).stat().st_size:,} bytes.\n{standing}")
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from ..errors import ExchangeError, PlanError
-from ..plan.defaults import DELTA_HELP
+from ..plan.options import PlanOptions
 from ..progress import for_terminal
 from .common import compile_kernels, load_schema
 from .group import main
-from .options import EXTRA, ID_FORMAT, PERSON, makes_plan, missing_options, parse_formats, reads_tables
+from .options import makes_plan, missing_options, reads_tables, runs
 from .outputs import check_writable, write_json
 
 __all__ = ["accept", "run", "run_party", "run_server", "status"]
@@ -38,22 +38,16 @@ def run() -> None:
 @click.option("--name", help="The party's name in the schema.")
 @click.option("--table", help="The party's records.")
 @click.option("--id", "id_column", help="Record id column.")
-@click.option("--id-format", default="", help=ID_FORMAT)
-@click.option("--ignore-extra-columns", "ignore_extra", is_flag=True, help=EXTRA)
-@click.option("--person", help=PERSON)
 @click.option("--exchange", help=EXCHANGE)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--wait", is_flag=True, help=WAIT)
-@reads_tables
+@reads_tables()
 def run_party(
-    csv: Any,
+    read: Any,
     folder: str,
     name: str | None,
     table: str | None,
     id_column: str | None,
-    id_format: str,
-    ignore_extra: bool,
-    person: str | None,
     exchange: str | None,
     threads: int | None,
     wait: bool,
@@ -78,11 +72,7 @@ def run_party(
             name=name,
             table=table,
             id=id_column,
-            id_format=parse_formats(id_format),
-            ignore_extra=ignore_extra,
-            person=person,
-            delimiter=csv.delimiter,
-            encoding=csv.encoding,
+            read=read,
             exchange=_place(exchange),
             options=options,
         )
@@ -93,37 +83,26 @@ def run_party(
 @click.argument("folder")
 @click.option("--schema", "schema_file", help="Schema with its parties.")
 @click.option("--epsilon", type=float, help="Privacy target of the whole run.")
-@click.option("--delta", type=float, help=DELTA_HELP)
-@click.option("--expected-records", type=int, help="Public order of magnitude of the table.")
-@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; every party leaves out further ones.")
-@click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
-@click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only.")
 @click.option("--out", default="synthetic.parquet", help="The synthetic table's name in FOLDER/result.")
 @click.option("--exchange", help=EXCHANGE)
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
 @click.option("--wait", is_flag=True, help=WAIT)
-@makes_plan
+@makes_plan()
+@runs
 def run_server(
     folder: str,
-    planning: dict[str, Any],
+    planning: PlanOptions,
+    options: Any,
     schema_file: str | None,
     epsilon: float | None,
-    delta: float | None,
-    expected_records: int | None,
-    records_per_person: int,
-    rows: int | None,
-    seed: int | None,
     out: str,
     exchange: str | None,
-    threads: int | None,
     wait: bool,
 ) -> None:
     """The untrusted server: its part of a run, from the plan to the synthetic table. FOLDER alone goes on with a run."""
-    from ..options import RunOptions
     from ..runs.exchange import server_turn
     from ..runs.server_run import ServerRun
 
-    options = RunOptions(num_threads=threads, progress=for_terminal())
+    expected_records = planning.expected_records
     if schema_file is None and epsilon is None and expected_records is None:
         given = ServerRun(folder, options)
     elif schema_file is None or epsilon is None or expected_records is None:
@@ -134,12 +113,7 @@ def run_server(
             folder,
             schema=load_schema(schema_file),
             epsilon=epsilon,
-            expected_records=expected_records,
-            delta=delta,
-            records_per_person=records_per_person,
-            **planning | {"workload": planning["workload"] or ()},
-            rows=rows,
-            seed=seed,
+            planning=planning,
             out=out,
             exchange=_place(exchange),
             options=options,

@@ -10,7 +10,7 @@ import click
 from ..errors import PlanError
 from ..plan.defaults import DOMAIN_DELTA
 from .group import main
-from .options import PERSON, reads_tables
+from .options import reads_tables
 from .outputs import check_schema_file
 
 __all__ = ["domains", "schema", "schema_merge"]
@@ -22,14 +22,14 @@ __all__ = ["domains", "schema", "schema_merge"]
 @click.option("--name", "names", multiple=True, help="The party's name; once for every table.  [default: party1, party2, ...]")
 @click.option("--drop", multiple=True, help="A column to leave out; as often as needed.")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
-@reads_tables
-def schema(csv: Any, tables: Sequence[str], id_column: str, names: Sequence[str], drop: Sequence[str], out: str) -> None:
+@reads_tables("delimiter", "encoding")
+def schema(read: Any, tables: Sequence[str], id_column: str, names: Sequence[str], drop: Sequence[str], out: str) -> None:
     """Draft a schema, or one party's part of it, from data, to be edited into public knowledge: as drafted it is not private."""
     from ..tables.arrow import read_arrow
     from ..tables.infer import draft_schema
 
     check_schema_file(out)
-    draft = draft_schema([read_arrow(table, csv) for table in tables], id_column, names or None, drop)
+    draft = draft_schema([read_arrow(table, read) for table in tables], id_column, names or None, drop)
     draft.schema.save(out)
     for flag in draft.flags:
         click.echo(f"  {flag}")
@@ -65,17 +65,15 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
 @click.option("--schema", "schema_file", required=True, help="The party's part, with bins or values = \"private\" somewhere.")
 @click.option("--epsilon", type=float, required=True, help="For all of them together; part of every plan with this schema.")
 @click.option("--delta", type=float, default=DOMAIN_DELTA, help="That a value is listed which one person alone has.")
-@click.option("--person", help=PERSON)
 @click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="As the plan will have it; needs --person.")
 @click.option("--out", required=True, help="Schema part to write: .toml or .json.")
-@reads_tables
+@reads_tables("person", "delimiter", "encoding")
 def domains(
-    csv: Any,
+    read: Any,
     table: str,
     schema_file: str,
     epsilon: float,
     delta: float,
-    person: str | None,
     records_per_person: int,
     out: str,
 ) -> None:
@@ -97,16 +95,16 @@ def domains(
         raise PlanError(f'{schema_file} has no attribute with bins = "private" or values = "private"; there is nothing to find.')
     if len(part.schema.parties) > 1:
         raise PlanError(f"{schema_file} has {len(part.schema.parties)} parties; every party finds the domains of its own part.")
-    if records_per_person > 1 and person is None:
+    if records_per_person > 1 and read.person is None:
         raise PlanError("--records-per-person needs --person, the column that says whose a record is.")
-    content = open_pieces(table, csv).whole()
+    content = open_pieces(table, read).whole()
     check_columns_of(part.wanted, content, table)
     (party, _), *_ = part.schema.parties
 
     def find(wanted: Sequence[Any], secret: Callable[[str], bytes]) -> Any:
         rows, purpose = content, "noise"
-        if person is not None:
-            rows = sample_rows(content, person, records_per_person, table, secret("records of a person"))
+        if read.person is not None:
+            rows = sample_rows(content, read.person, records_per_person, table, secret("records of a person"))
             purpose += " of " + " ".join(cells_digest(rows[domain.name]) for domain in wanted)
         for sentence in unfit(wanted, lambda name: rows):
             click.echo(f"{sentence} This stays here.", err=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..errors import PlanError
-from ..plan.defaults import DELTA_HELP, DOMAIN_SHARE, ENCODER, INNER, PAIRS_BYTES, POPULATIONS
-from ..progress import for_terminal
+from ..plan.defaults import INNER, PAIRS_BYTES, POPULATIONS
+from ..plan.options import PlanOptions
 from .common import compile_kernels, load_open_schema, load_schema, print_dropped, print_findings, print_warnings
 from .group import main
-from .options import PERSON, makes_plan, parse_numbers, reads_tables
-from .outputs import check_room, check_writable, write_json
+from .options import makes_plan, parse_numbers, reads_tables, runs
+from .outputs import Outputs, check_room, check_writable, write_json, writes_results
 
 __all__ = ["evaluate", "synthesize"]
 
@@ -24,118 +26,79 @@ __all__ = ["evaluate", "synthesize"]
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("--id", "id_column", help="Record id column, in every table; one TABLE without --split needs none.")
 @click.option("--schema", help="Public domains; inferred from the data when absent (for trials: not private).")
-@click.option("--split", help="With one TABLE: how many columns each party gets, for example 8,7.")
 @click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
-@click.option("--delta", type=float, help=DELTA_HELP)
-@click.option("--expected-records", type=int, help="Public order of magnitude; default a noisy count, in the ledger.")
-@click.option("--domain-share", type=float, default=DOMAIN_SHARE, help="Part of epsilon that private domains are found with.")
-@click.option("--claim-as-published", is_flag=True, help="Needed for the published encoder: its claim does not hold.")
-@click.option("--rows", type=click.IntRange(min=1), help="Synthetic rows; default the noisy record count.")
-@click.option("--seed", type=click.IntRange(min=0), help="Of the sampling of synthetic rows only; privacy noise is never seeded.")
-@click.option("--person", help=PERSON)
-@click.option("--records-per-person", type=click.IntRange(min=1), default=1, help="At most; others are left out. Needs --person.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads for the kernels.")
-@click.option("--out", required=True, help="Synthetic table: .csv, .csv.gz, .parquet or .arrow.")
-@click.option("--model", "model_file", help="Also save the fitted model, for `vertimrf sample`.")
-@click.option("--json", "json_file", help="Ledger, timings and sizes; - for standard output.")
-@reads_tables
-@makes_plan
+@reads_tables()
+@makes_plan("split", "domain_share")
+@runs
+@writes_results
 def synthesize(
-    csv: Any,
+    read: Any,
     tables: Sequence[str],
-    planning: dict[str, Any],
+    planning: PlanOptions,
+    options: Any,
     id_column: str | None,
     schema: str | None,
-    split: str | None,
     epsilon: float,
-    delta: float | None,
-    expected_records: int | None,
-    domain_share: float,
-    claim_as_published: bool,
-    rows: int | None,
-    seed: int | None,
-    person: str | None,
-    records_per_person: int,
-    threads: int | None,
-    out: str,
-    model_file: str | None,
-    json_file: str | None,
+    outputs: Outputs,
 ) -> None:
     """All parties and the server on one machine, for trials; or one TABLE that one holder has, without any protocol."""
-    from ..options import RunOptions
     from ..plan.plan import target_in_words
-    from ..tables.arrow import check_output, write_table
-    from ..trial import synthesize as run_trial
 
-    check_writable(out, model_file, json_file, read=(*tables, schema))
-    check_output(out)
+    outputs.check(read=(*tables, schema))
     domains = load_open_schema(schema)
     if domains is not None and domains.wanted:
         click.echo(
-            f"Domains of {len(domains.wanted)} attributes are found with {100 * domain_share:g} % of epsilon: "
+            f"Domains of {len(domains.wanted)} attributes are found with {100 * planning.domain_share:g} % of epsilon: "
             f"{', '.join(domains.wanted)}.",
-            err=json_file == "-",
+            err=outputs.quiet,
         )
-    if len(tables) == 1 and split is None and (domains is None or len(domains.schema.parties) == 1):
-        pooled = {name: planning.pop(name) for name in ("tau", "workload")}
-        if planning != {"encoder": None, "message_bytes": None, "population": INNER, "collusion_epsilon": None}:
-            raise PlanError(
-                "One holder has no sketches and all the people: leave --encoder, --message-mb, --collusion-epsilon and "
-                "--population out, or deal its columns with --split."
-            )
+    print_warnings(target_in_words(epsilon, planning.delta, planning.expected_records))
+    alone = len(tables) == 1 and planning.split is None and (domains is None or len(domains.schema.parties) == 1)
+    if alone:
         from ..synthesizer import Synthesizer
 
-        print_warnings(target_in_words(epsilon, delta, expected_records))
+        made = Synthesizer(domains, id=id_column, planning=planning, read=read, options=options)
         compile_kernels("party", "server")
-        made = Synthesizer(
-            domains, id=id_column, expected_records=expected_records, domain_share=domain_share,
-            **pooled, person=person, records_per_person=records_per_person,
-            num_threads=threads, progress=for_terminal(),
-        ).fit(tables[0], epsilon=epsilon, delta=delta, csv=csv)  # fmt: skip
+        made.fit(tables[0], epsilon=epsilon)
         print_dropped(made.dropped)
-        written = write_table(made.model.pieces(rows, seed=seed), out, made.ledger.standing)
-        if model_file is not None:
-            made.save(model_file)
-        write_json(json_file, made.to_json() | {"rows": written})
-        if json_file != "-":
-            click.echo(made.ledger.table())
-            click.echo(f"{written:,} synthetic rows written to {out}.")
+        outputs.write(made.model.pieces(options.rows, seed=options.seed), made.model, made.to_json())
         return
-    # A message for every table, before it is read back.
-    most = planning["message_bytes"] or PAIRS_BYTES
-    check_room((Path(tempfile.gettempdir()) / "message", (len(tables) + (split or "").count(",")) * most))
     if id_column is None:
         raise PlanError("Several parties' tables are joined by record ids: name their column with --id.")
-    print_warnings(target_in_words(epsilon, delta, expected_records))
-    compile_kernels("party", "server", planning["encoder"] or ENCODER)
-    trial = run_trial(
-        tables,
-        id_column,
-        epsilon,
-        schema=domains,
-        split=None if split is None else parse_numbers(split, "--split"),
-        expected_records=expected_records,
-        domain_share=domain_share,
-        person=person,
-        records_per_person=records_per_person,
-        options=RunOptions(rows=rows, seed=seed, num_threads=threads, progress=for_terminal()),
-        csv=csv,
-        delta=delta,
-        claim_as_published=claim_as_published,
-        **planning,
-    )
+    # A message for every table, before it is read back.
+    messages = max(len(tables), len(planning.split or ()))
+    check_room((Path(tempfile.gettempdir()) / "message", messages * (planning.message_bytes or PAIRS_BYTES)))
+    compile_kernels("party", "server", planning.encoder)
+    from ..trial import synthesize as run_trial
+
+    trial = run_trial(tables, id_column, epsilon, schema=domains, planning=planning, read=read, options=options)
     for dropped in dict.fromkeys(trial.dropped.values()):
         print_dropped(dropped)
     print_findings(trial.result)
-    write_table(trial.result.pieces(), out, trial.ledger.standing)
-    if model_file is not None:
-        from ..named_model import Model
+    from ..named_model import Model
 
-        Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.others).save(model_file)
-    write_json(json_file, trial.to_json())
-    if json_file != "-":
-        click.echo(trial.ledger.table())
-        click.echo(f"{trial.result.codes.shape[1]:,} synthetic rows written to {out}.")
+    model = Model(trial.result.plan.schema, trial.model, trial.ledger, trial.result.others)
+    outputs.write(trial.result.pieces(), model, trial.to_json())
+
+
+def compares(command: Any) -> Any:
+    """Options of how closely tables are compared; the command is handed an ``EvaluationOptions`` as `options`."""
+
+    @click.option("--ways", help="Attributes per marginal; default 3,4,5, or as many as there are.")
+    @click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
+    @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
+    @click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
+    @click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all tables have, or any.")
+    @click.option("--utility", "label", metavar="LABEL", help="A column that trees tell, trained on synthetic rows; and scores.")
+    @functools.wraps(command)
+    def comparing(*args: Any, ways: str | None, **given: Any) -> Any:
+        from ..evaluate import EvaluationOptions
+
+        own = {field.name: given.pop(field.name) for field in fields(EvaluationOptions) if field.name != "ways"}
+        numbers = None if ways is None else tuple(parse_numbers(ways, "--ways"))
+        return command(*args, options=EvaluationOptions(ways=numbers, **own), **given)
+
+    return comparing
 
 
 @main.command()
@@ -143,27 +106,17 @@ def synthesize(
 @click.option("--synthetic", required=True, help="The synthetic table.")
 @click.option("--id", "id_column", required=True, help="Record id column of the real tables.")
 @click.option("--schema", required=True, help="The schema that the synthesis used.")
-@click.option("--ways", help="Attributes per marginal; default 3,4,5, or as many as there are.")
-@click.option("--marginals", type=int, default=300, help="Random marginals for each of --ways.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice of marginals.")
-@click.option("--name", "party", help="Compare this party's attributes alone; its table is then the real one.")
-@click.option("--population", type=click.Choice(POPULATIONS), default=INNER, help="Records that all real tables have, or any.")
-@click.option("--utility", "label", metavar="LABEL", help="A column that trees tell, trained on synthetic rows; and scores.")
+@compares
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
 @click.argument("more", nargs=-1, metavar="[TABLE...]")
-@reads_tables
+@reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
 def evaluate(
-    csv: Any,
+    read: Any,
     real: Sequence[str],
     synthetic: str,
     id_column: str,
     schema: str,
-    ways: str | None,
-    marginals: int,
-    seed: int,
-    party: str | None,
-    population: str,
-    label: str | None,
+    options: Any,
     json_file: str | None,
     more: Sequence[str],
 ) -> None:
@@ -176,19 +129,7 @@ def evaluate(
     from ..privacy.standing import EXACT, Standing
 
     check_writable(json_file)
-    outcome = evaluation.evaluate(
-        [*real, *more],
-        synthetic,
-        id_column,
-        load_schema(schema),
-        ways=None if ways is None else tuple(parse_numbers(ways, "--ways")),
-        marginals=marginals,
-        seed=seed,
-        party=party,
-        csv=csv,
-        population=population,
-        label=label,
-    )
+    outcome = evaluation.evaluate([*real, *more], synthetic, id_column, load_schema(schema), options, read)
     write_json(json_file, outcome)
     if json_file != "-":
         _print_evaluation(outcome)

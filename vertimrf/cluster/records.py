@@ -26,9 +26,9 @@ from ..party.records import Composite, Encoder, merged_sizes
 from ..plan.attribute import Attribute
 from ..plan.impossible import Combination
 from ..progress import Progress
-from ..tables.arrow import COMMAS, CsvFormat
 from ..tables.dropped import NONE, Dropped
 from ..tables.ids import EXAMPLES, IdKeys
+from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, Encoded
 from . import work
 from .work import Quiet
@@ -205,12 +205,9 @@ def encode_partitions(
     client: Client,
     id: str,
     attributes: Sequence[Attribute],
-    name: str | None = None,
-    id_format: Sequence[str] = (),
-    ignore_extra: bool = False,
-    person: str | None = None,
-    csv: CsvFormat = COMMAS,
+    read: ReadOptions = DEFAULT,
     *,
+    name: str | None = None,
     keys: IdKeys,
     impossible: Mapping[str, Combination] | None = None,
 ) -> ClusterRecords:
@@ -226,7 +223,7 @@ def encode_partitions(
         id: the column of record ids.
         attributes: the party's part of the schema.
         name: what to call the table in errors; default the folder.
-        id_format, ignore_extra, person, csv, keys, impossible: as for :func:`vertimrf.tables.table.encode_table`.
+        read, keys, impossible: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
         TableError: no table, no id column, ids of a type that cannot be any, no such format; or the cluster gave up, which what
@@ -235,20 +232,20 @@ def encode_partitions(
     """
     sources = partitions(source)
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
-    columns = Columns(id, tuple(attributes), where, keys, tuple(id_format), person, impossible or {})
-    encode = functools.partial(work.encode, columns, ignore_extra, csv)
+    columns = Columns(id, tuple(attributes), where, keys, read, impossible or {})
+    encode = functools.partial(work.encode, columns)
     parts = tuple(submit(client, "encode", encode, own) for own in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
     found = functools.reduce(Encoded.then, (own for _, own in accounts))
     found.check()
     out = ClusterRecords(
-        client, parts, columns.attributes, tuple(count for count, _ in accounts), person is not None,
+        client, parts, columns.attributes, tuple(count for count, _ in accounts), read.person is not None,
         dropped=Dropped(found.dropped, found.reasons(columns)),
     )  # fmt: skip
 
     def example(number: int, row: int) -> str:
         (rows,) = gathered(client, [submit(client, "row", functools.partial(work.original, np.array([row])), parts[number])])
-        cells = functools.partial(work.cells, id, rows.tolist(), csv)
+        cells = functools.partial(work.cells, id, rows.tolist(), read)
         ((text,),) = gathered(client, [submit(client, "example", cells, sources[number])])
         return str(text)
 

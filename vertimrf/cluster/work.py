@@ -18,9 +18,10 @@ from ..kernels.multiset import record_sum
 from ..party.persons import kept_records
 from ..party.records import Composite, Encoder, count_marginals, take_in
 from ..plan.impossible import Combination
-from ..tables.arrow import CsvFormat, Source, open_pieces
+from ..tables.arrow import Source, open_pieces
 from ..tables.ids import repeated, shown
 from ..tables.impossible import breaking
+from ..tables.read_options import ReadOptions
 from ..tables.table import Columns, Encoded, one_per_id
 
 __all__ = [
@@ -90,14 +91,14 @@ def run(work: Quiet[Callable[..., T]], *given: Any) -> T:
         return work.value(*given)
 
 
-def encode(columns: Columns, ignore_extra: bool, csv: CsvFormat, source: Source) -> Part:
+def encode(columns: Columns, source: Source) -> Part:
     """The records of a partition that fit, out of a file or a frame.
 
     Raises:
         TableError, SchemaError: it cannot be read, has other columns, or some of a type that cannot be.
     """
-    pieces = open_pieces(source, csv)
-    columns.check(pieces.names, ignore_extra)
+    pieces = open_pieces(source, columns.read)
+    columns.check(pieces.names)
     found = columns.encode(pieces)
     rows = tuple(np.concatenate(own) if own else np.empty(0, np.uint8) for own in found.codes)
     return Part(found.digests, found.persons, rows, replace(found, digests=np.empty(0, np.uint64), persons=None, codes=[]))
@@ -139,9 +140,9 @@ def further(pieces: Sequence[tuple[Rows, Digests, npt.NDArray[np.uint16], Digest
     return [own[out] for own, out in zip(rows, np.split(left, cuts), strict=True)]
 
 
-def cells(column: str, rows: Sequence[int], csv: CsvFormat, source: Source) -> list[str]:
+def cells(column: str, rows: Sequence[int], read: ReadOptions, source: Source) -> list[str]:
     """Some cells of a partition, as errors show them."""
-    return [shown(cell) for cell in open_pieces(source, csv).cells(column, rows)]
+    return [shown(cell) for cell in open_pieces(source, read).cells(column, rows)]
 
 
 def left_out(most: int, key: bytes, pieces: Sequence[tuple[Digests, Digests, Rows]]) -> list[Rows]:

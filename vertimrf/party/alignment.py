@@ -31,7 +31,8 @@ from ..errors import MessageError
 from ..files import container
 from ..keys import PrivateKey, open_sealed, read_base64, seal, to_base64
 from ..plan.plan import Plan
-from ..tables.ids import FORMATS, digest_ids, digested, format_ids
+from ..tables.ids import digest_ids, digested, format_ids
+from ..tables.read_options import FORMATS
 from .secret import Secret, derive, id_keys
 
 __all__ = ["Match", "best_match", "open_sample", "sample_ids", "seal_sample"]

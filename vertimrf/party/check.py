@@ -16,9 +16,10 @@ import pyarrow as pa
 from ..errors import PlanError, SchemaError, TableError
 from ..plan.forecast import least_memory
 from ..plan.plan import Plan
-from ..tables.arrow import COMMAS, CsvFormat, Source, open_pieces
+from ..tables.arrow import Source, open_pieces
 from ..tables.ids import IdKeys, format_ids, id_shapes, most_shapes
 from ..tables.impossible import ruled_out
+from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, check_columns, column_numbers, without_person
 from .persons import beyond
 
@@ -52,10 +53,7 @@ def check_table(
     plan: Plan,
     party: str,
     where: str,
-    id_format: Sequence[str] = (),
-    person: str | None = None,
-    ignore_extra: bool = False,
-    csv: CsvFormat = COMMAS,
+    read: ReadOptions = DEFAULT,
 ) -> Check:
     """Hold a table against a plan, piece by piece: ids, columns, and every cell.
 
@@ -68,30 +66,30 @@ def check_table(
         plan: the agreed plan.
         party: the party's name in it.
         where: names the table in sentences.
-        id_format, person, ignore_extra, csv: as for :func:`vertimrf.tables.table.encode_table`.
+        read: how it is read.
 
     Raises:
         SchemaError: the plan has no such party.
         TableError: it cannot be read.
     """
-    pieces = open_pieces(source, csv)
+    pieces = open_pieces(source, read)
     attributes = plan.schema.part(party)
-    columns = Columns(id, attributes, where, IdKeys.drawn(), tuple(id_format), person, ruled_out(plan.schema, party))
-    names = [name for name in pieces.names if name in columns.wanted or not ignore_extra]
+    columns = Columns(id, attributes, where, IdKeys.drawn(), read, ruled_out(plan.schema, party))
+    names = [name for name in pieces.names if name in columns.wanted or not read.ignore_extra]
     problems = []
     try:
-        check_columns(names, id, attributes, where, person)
+        check_columns(names, id, attributes, where, read.person)
     except SchemaError as error:
         problems.append(str(error))
     if id not in names:
         problems.append(f"{where} has no id column {id!r}.")
-    if person is None and plan.records_per_person > 1:
+    if read.person is None and plan.records_per_person > 1:
         problems.append(
             f"The plan is for persons with up to {plan.records_per_person} records: name the column that says whose a record is "
             "(--person)."
         )
-    elif person is not None and person not in names:
-        problems.append(str(without_person(where, person, names)))
+    elif read.person is not None and read.person not in names:
+        problems.append(str(without_person(where, read.person, names)))
     columns = _present(columns, names)
     watched = _Watched(columns)
     try:
@@ -132,7 +130,7 @@ def _present(columns: Columns, names: Sequence[str]) -> Columns:
         columns,
         id=columns.id if columns.id in names else None,
         attributes=held,
-        person=columns.person if columns.person in names else None,
+        read=columns.read if columns.person in names else replace(columns.read, person=None),
         # By their place, which others have taken.
         impossible=columns.impossible if held == columns.attributes else {},
     )
@@ -154,7 +152,7 @@ class _Watched:
         columns = self._columns
         self._records += piece.num_rows
         if columns.id is not None:
-            written = format_ids(piece[columns.id], columns.id_format, columns.ids)
+            written = format_ids(piece[columns.id], columns.read.id_format, columns.ids)
             self.shapes = most_shapes(self.shapes, id_shapes(written))
         for attribute, own, counts in zip(columns.attributes, codes, self._counts.T, strict=True):
             if attribute.clamp:

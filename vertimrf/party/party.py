@@ -28,8 +28,9 @@ from ..sketches.agreement import value_words
 from ..sketches.count_sketch import CountSketchEncoder
 from ..sketches.encoder import SketchEncoder
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, ResponsePlan, SharedKeyPlan, SketchPlan
-from ..tables.arrow import COMMAS, CsvFormat, Source
+from ..tables.arrow import Source
 from ..tables.impossible import ruled_out
+from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Table, encode_table
 from .check import check_memory
 from .local_model import release_local_model
@@ -89,16 +90,7 @@ class Party:
         self._fixed = noise
         self._key = key
 
-    def encode(
-        self,
-        source: Source,
-        id: str,
-        *,
-        id_format: Sequence[str] = (),
-        ignore_extra: bool = False,
-        person: str | None = None,
-        csv: CsvFormat = COMMAS,
-    ) -> Table:
+    def encode(self, source: Source, id: str, read: ReadOptions = DEFAULT) -> Table:
         """This party's records out of a file or data frame, for :meth:`release`.
 
         Records that do not fit the plan are left out one by one (:func:`vertimrf.tables.table.encode_table` has the rule and a
@@ -109,10 +101,7 @@ class Party:
             source: a CSV, Parquet or Arrow file, a pandas or polars frame, an Arrow table, a DuckDB relation, or another object
                 with ``__arrow_c_stream__``.
             id: the column of record ids.
-            id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
-            ignore_extra: leave out columns that the plan does not know, instead of refusing the table.
-            person: the column that says whose a record is, where people have several.
-            csv: how a CSV file is written.
+            read: how the table is read.
 
         Raises:
             TableError: no table, no id column, ids of a type that cannot be any.
@@ -120,7 +109,7 @@ class Party:
         """
         mine, ruled = self._plan.schema.part(self._name), ruled_out(self._plan.schema, self._name)
         keys = id_keys(self._secret, self._plan.digest())
-        return encode_table(source, id, mine, None, id_format, ignore_extra, person, csv, keys=keys, impossible=ruled)
+        return encode_table(source, id, mine, read, keys=keys, impossible=ruled)
 
     def run(self, table: Table | Records) -> Message:
         """LocMRF and LocEnc: measure the local marginals, encode the sketches.

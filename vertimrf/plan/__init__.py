@@ -8,7 +8,8 @@ from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .attribute import Attribute
-    from .plan import LocalPlan, Plan, Shares
+    from .options import PlanOptions
+    from .plan import LocalPlan, Plan
     from .planner import make_plan
     from .schema import Schema
 
@@ -16,8 +17,8 @@ __all__ = [
     "Attribute",
     "LocalPlan",
     "Plan",
+    "PlanOptions",
     "Schema",
-    "Shares",
     "make_plan",
 ]
 
@@ -27,8 +28,8 @@ __getattr__, __dir__ = lazy_exports(
         "Attribute": "attribute",
         "LocalPlan": "plan",
         "Plan": "plan",
+        "PlanOptions": "options",
         "Schema": "schema",
-        "Shares": "plan",
         "make_plan": "planner",
     },
 )

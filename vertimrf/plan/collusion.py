@@ -9,30 +9,11 @@ from ..errors import PlanError
 from ..sketches.parameters import CountSketchPlan
 from .plan import Plan
 
-__all__ = ["check_cap", "within_cap"]
+__all__ = ["within_cap"]
 
 # Part of the cap that may be left unused: calibration leaves as much of a plan's own epsilon.
 UNUSED = 2e-3
 MOST_PLANS = 60
-
-
-def check_cap(cap: float, parties: int, sized: bool) -> None:
-    """Refuse a cap that no plan can be made for.
-
-    Args:
-        cap: on the epsilon against collusion.
-        parties: who take part.
-        sized: whether a message size, or a number of keys, is asked for as well.
-
-    Raises:
-        PlanError: it is refused.
-    """
-    if not (math.isfinite(cap) and cap > 0):
-        raise PlanError(f"The cap on epsilon if a party colludes must be a number above 0, not {cap}.")
-    if sized:
-        raise PlanError("The cap on epsilon if a party colludes chooses the message size: give the cap or a size, not both.")
-    if parties < 2:
-        raise PlanError("No party can collude where one holds everything: leave the cap on epsilon if a party colludes out.")
 
 
 def within_cap(make: Callable[[int], Plan], cap: float, least: int, most: int) -> Plan:

@@ -7,6 +7,7 @@ __all__ = [
     "DOMAIN_DELTA",
     "DOMAIN_SHARE",
     "ENCODER",
+    "ENCODERS",
     "HELD_BY",
     "INNER",
     "MESSAGE_BYTES",
@@ -17,6 +18,8 @@ __all__ = [
     "OUTER",
     "PAIRS_BYTES",
     "POPULATIONS",
+    "PUBLISHED",
+    "SHARES",
     "TAU",
     "UNCOUNTED_DELTA",
     "default_delta",
@@ -27,6 +30,11 @@ TAU = 500_000
 # At equal size count sketches are more accurate than scheduled pairs on every data set measured (docs/message-size.md), and far
 # faster to make.
 ENCODER = "count-sketch"
+# The others are compared with it: grr and published as the paper has them.
+PUBLISHED = "published"
+ENCODERS = (ENCODER, "scheduled-pairs", "grr", PUBLISHED)
+# Parts of the budget: the noisy record count, local models, sketches across parties.
+SHARES = (0.01, 0.49, 0.50)
 # Budget for the sketches in any party's messages, with count sketches and with scheduled pairs: so much of either is about as
 # accurate (docs/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
 MESSAGE_BYTES = 15_000_000

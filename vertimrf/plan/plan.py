@@ -38,7 +38,7 @@ from .schedule import Group, Schedule
 from .schema import MOST_NAMED, Schema
 from .workload import Workload
 
-__all__ = ["LocalPlan", "Plan", "Shares", "check_target", "target_in_words"]
+__all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
 
 FORMAT = 7
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
@@ -54,26 +54,6 @@ MOST_SIGMA = 1e13
 LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3
 # From here on people are told that an epsilon is hardly any protection.
 WEAK_EPSILON = 8.0
-
-
-@dataclass(frozen=True)
-class Shares:
-    """How the budget is divided, in zCDP-like units; the four parts sum to 1.
-
-    Attributes:
-        count: the noisy record count.
-        local: all parties' local models together, divided by their numbers of attributes.
-        sketches: the cross-party sketches; 0 leaves them out, and the parties are then synthesised as independent.
-    """
-
-    count: float = 0.01
-    local: float = 0.49
-    sketches: float = 0.50
-
-    def __post_init__(self) -> None:
-        parts = (self.count, self.local, self.sketches)
-        if min(parts) < 0 or not math.isclose(sum(parts), 1.0, abs_tol=1e-9) or self.count <= 0 or self.local <= 0:
-            raise PlanError(f"Budget shares {parts} must be non-negative and sum to 1, with count and local above zero.")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol
@@ -13,7 +13,7 @@ from typing import Protocol
 from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
-from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_PERSON_RECORDS, GaussianEvent
+from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, GaussianEvent
 from ..privacy.ledger import LedgerEntry
 from ..privacy.person_sketch import LEAST_BUCKETS
 from ..sketches.claims import claimed_floor, claimed_phantoms
@@ -28,9 +28,10 @@ from ..sketches.parameters import (
     SharedKeyPlan,
     SketchPlan,
 )
-from .collusion import check_cap, within_cap
-from .defaults import ENCODER, INNER, MESSAGE_BYTES, OUTER, PAIRS_BYTES, TAU, default_delta
-from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, Shares, check_target
+from .collusion import within_cap
+from .defaults import MESSAGE_BYTES, OUTER, PAIRS_BYTES, default_delta
+from .options import DEFAULT, LEAST_MESSAGE_BYTES, PlanOptions
+from .plan import LEAST_UNIT_SIGMA, SCORE_SENSITIVITY, LocalPlan, Plan, check_target
 from .schedule import (
     KEY_COST,
     Group,
@@ -58,7 +59,6 @@ UNITS = 4096
 ONE_WAY_SHARE = 0.08
 ONE_WAY_OF_CONTRASTS = 0.33
 SCORE_SHARE = 0.08
-LEAST_MESSAGE_BYTES = 1000
 # Count sketches: part of a Gaussian's information that its best codes of 1 to 4 bits keep; the variance of a number's noise over
 # the number of groups, up to a factor of two, above which a record's cost no longer falls by much; repetitions beyond which
 # encoding takes long; and bins of an attribute, or values of a few attributes taken together.
@@ -295,237 +295,200 @@ def split_parties(schema: Schema, counts: Sequence[int]) -> Schema:
 
 def make_plan(
     schema: Schema,
-    *,
     epsilon: float,
-    expected_records: int,
+    planning: PlanOptions = DEFAULT,
+    *,
     nonce: str | None = None,
-    delta: float | None = None,
-    tau: int = TAU,
-    encoder: str | None = None,
-    claim_as_published: bool = False,
-    keys: int | None = None,
-    message_bytes: int | None = None,
-    shares: Shares | None = None,
-    local_models: bool = True,
     prior: Sequence[LedgerEntry] = (),
     public_keys: PublicKeys | None = None,
-    workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = None,
-    records_per_person: int = 1,
-    population: str = INNER,
-    collusion_epsilon: float | None = None,
 ) -> Plan:
     """Plan a run from public information, calibrated so that all events together meet (epsilon, delta).
 
     Args:
         schema: attributes and parties.
         epsilon: target, add/remove one record.
-        expected_records: public order of magnitude of the number of records.
+        planning: everything else that a plan is made by; ``expected_records`` is needed.
         nonce: public text, fresh for every run; default random.
-        delta: target; default 1 / expected_records squared, at most 1e-6 (:func:`~.defaults.default_delta`).
-        tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
-        encoder: "count-sketch", the default; "scheduled-pairs", which needs larger messages; "grr", the paper's baseline of
-            randomised responses, whose target is about replacing one record; or "published" to reproduce the paper's, whose
-            claim of privacy does not hold.
-        claim_as_published: says that you know; without it the published encoder is refused.
-        keys: hash keys t, over all scheduled marginals; default: :func:`choose_keys`, or 2000 shared ones. Of count sketches:
-            numbers of a value, about.
-        message_bytes: budget for the sketches in any party's messages, which bounds the default of ``keys``; default 15 MB, with
-            scheduled pairs 64 MB. Local marginals come on top.
-        shares: budget division; default :class:`Shares`.
-        local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
         prior: ledger entries already spent to make the plan, purely private; the others get what they leave of epsilon. Where
             ``expected_records`` is one of their outcomes, delta must not follow from it: give one.
         public_keys: of everyone who takes part; needed wherever messages are files.
-        workload: marginals that somebody cares about, each a list of attribute names, all alike or with a weight each: the
-            graphs' cliques, and what parties measure of their own attributes, go to them first. None has all alike.
-        records_per_person: how many records of one person take part at most; above 1 with count sketches alone. Epsilon is then
-            about a person, and noise that many times larger.
-        population: whom the result is of, where parties turn out to hold different people: "inner", those that all parties hold;
-            or "outer", everybody that any party holds.
-        collusion_epsilon: cap on epsilon if a party colludes with the server (``plan.ledger().colluding_epsilon``): messages are
-            as large as it allows, and at most of the default size. Not together with ``keys`` or ``message_bytes``.
 
     Raises:
         PlanError: parameters out of range.
         PrivacyError: no noise meets the target.
     """
-    target = _target(epsilon, delta, expected_records)
-    encoder = ENCODER if encoder is None else encoder
-    most_bytes = PAIRS_BYTES if encoder == SketchPlan.encoder else MESSAGE_BYTES
+    check_target(epsilon, planning.delta)
+    records = planning.expected_records
+    if records is None:
+        raise PlanError("A plan needs expected_records, a public order of magnitude of the number of records.")
+    if planning.split is not None:
+        schema = split_parties(schema, planning.split)
     nonce = secrets.token_hex(16) if nonce is None else nonce
-    if collusion_epsilon is not None:
-        check_cap(collusion_epsilon, len(schema.parties), sized=(keys, message_bytes) != (None, None))
-        sized = partial(
-            make_plan, schema, epsilon=epsilon, expected_records=expected_records, nonce=nonce, delta=delta, tau=tau,
-            encoder=encoder, claim_as_published=claim_as_published, shares=shares, local_models=local_models,
-            prior=prior, public_keys=public_keys, workload=workload, records_per_person=records_per_person, population=population,
-        )  # fmt: skip
-        return within_cap(lambda size: sized(message_bytes=size), collusion_epsilon, LEAST_MESSAGE_BYTES, most_bytes)
-    message_bytes = most_bytes if message_bytes is None else message_bytes
-    _check_options(encoder, claim_as_published, keys, message_bytes, tau)
-    # An attribute of one value has nothing to tell: it takes no part of the budget, no keys, no marginal.
-    parties = [schema.varying(name) for name, _ in schema.parties]
-    telling = sum(bool(held) for held in parties)
-    varying = tuple(sorted(set(itertools.chain(*parties))))
+    largest = PAIRS_BYTES if planning.encoder == SketchPlan.encoder else MESSAGE_BYTES
+    cap = planning.collusion_epsilon
+    if cap is not None:
+        if len(schema.parties) < 2:
+            raise PlanError("No party can collude where one holds everything: leave the cap on epsilon if a party colludes out.")
+        sized = partial(make_plan, schema, epsilon, nonce=nonce, prior=prior, public_keys=public_keys)
+        uncapped = replace(planning, collusion_epsilon=None, split=None)
+        return within_cap(lambda size: sized(replace(uncapped, message_bytes=size)), cap, LEAST_MESSAGE_BYTES, largest)
+    delta = default_delta(records) if planning.delta is None else planning.delta
+    target = Target(epsilon, delta, records, largest if planning.message_bytes is None else planning.message_bytes)
+    choice = _choose(schema, planning, target)
+    at = _plans(schema, planning, target, choice, Origin(nonce, tuple(prior), public_keys))
+    _, most, guess = at(1.0).accounted()
+    return at(calibrate(lambda rho: at(rho).accounted()[0], most, guess))
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a plan has to meet: epsilon at delta, for so many records, with messages of so many bytes."""
+
+    epsilon: float
+    delta: float
+    records: int
+    message_bytes: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a plan releases across parties, and how the budget is shared.
+
+    Attributes:
+        sketches: marginals across parties, at any budget.
+        agreement: repetitions and buckets of the sketches of agreement, per attribute that several parties hold.
+        shares: parts of the budget for the count, for local models and for sketches.
+    """
+
+    sketches: SketchChoice
+    agreement: tuple[tuple[int, int], ...]
+    shares: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a plan takes over as it is: its nonce, what is spent already, and everyone's public keys."""
+
+    nonce: str
+    prior: tuple[LedgerEntry, ...]
+    public_keys: PublicKeys | None
+
+
+def _without_sketches(shares: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Shares of the others, where sketches have none."""
+    count, local, _ = shares
+    return count / (count + local), local / (count + local), 0.0
+
+
+def _choose(schema: Schema, planning: PlanOptions, target: Target) -> Choice:
+    """What crosses parties; see :func:`make_plan`."""
+    encoder, shares = planning.encoder, planning.shares
+    several = _telling(schema) > 1
+    if several and planning.records_per_person > 1 and not KINDS[encoder].prices_persons:
+        raise PlanError(
+            f"With {planning.records_per_person} records of a person there is no price for {encoder}: use count sketches, or one "
+            "record per person."
+        )
+    if not several or not shares[2]:
+        return Choice(NoSketches(), (), _without_sketches(shares))
+    varying = tuple(sorted(set(itertools.chain(*(schema.varying(name) for name, _ in schema.parties)))))
     sizes = tuple(schema.sizes[i] for i in varying)
-    several = telling > 1
-    _check_persons(records_per_person, encoder if several else None)
-    if shares is None:
-        shares = Shares() if several else Shares(count=0.02, local=0.98, sketches=0.0)
-    sketched = several and shares.sketches > 0
-    choice: SketchChoice = NoSketches()
-    agreement: list[tuple[int, int]] = []
-    if sketched and encoder in (SketchPlan.encoder, CountSketchPlan.encoder):
-        # What a lone Gaussian mechanism would have; the sketches get their share of about that.
-        rho = shares.sketches * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], *target)
-        left = message_bytes
-        # Sketches of agreement have a price for one record per person alone.
-        if schema.shared and records_per_person == 1:
-            agreement = _agreement_shapes(schema, AGREEMENT_SHARE * rho, expected_records, message_bytes, target[1])
-            rho *= 1 - AGREEMENT_SHARE
-            left = round(message_bytes * (1 - AGREEMENT_BYTES))
-        # Where some party holds every two attributes together, nothing crosses.
-        if crossing_pairs(schema) and encoder == SketchPlan.encoder:
-            choice = _scheduled_pairs(schema, rho, expected_records, tau, keys, left)
-        elif crossing_pairs(schema):
-            groups, contrasts = _count_groups(
-                schema,
-                tau,
-                local_models,
-                rho / records_per_person**2,
-                expected_records,
-                records_per_person > 1,
-                population == OUTER,
-            )
-            choice = _count_sketches(
-                schema, groups, contrasts, rho, expected_records, keys, left, records_per_person, target[1]
-            )
-    elif sketched and encoder == SharedKeyPlan.encoder:
+    if encoder == SharedKeyPlan.encoder:
         claim = SharedKeyPlan.claimed_share
-        choice = Published(varying, sizes, claim * epsilon, claim * target[1], keys or PUBLISHED_KEYS)
+        published = Published(varying, sizes, claim * target.epsilon, claim * target.delta, planning.keys or PUBLISHED_KEYS)
         # The rest of the target is for the others alone.
-        shares = Shares(shares.count / (1 - shares.sketches), shares.local / (1 - shares.sketches), 0.0)
-    elif sketched:
-        choice = Responses(varying, sizes)
+        return Choice(published, (), _without_sketches(shares))
+    if encoder == ResponsePlan.encoder:
+        return Choice(Responses(varying, sizes), (), shares)
+    # What a lone Gaussian mechanism would have; the sketches get their share of about that.
+    rho = shares[2] * calibrate(lambda rho: [GaussianEvent(math.sqrt(0.5 / rho))], target.epsilon, target.delta)
+    agreement: list[tuple[int, int]] = []
+    # Sketches of agreement have a price for one record per person alone.
+    if schema.shared and planning.records_per_person == 1:
+        agreement = _agreement_shapes(schema, AGREEMENT_SHARE * rho, target)
+        rho *= 1 - AGREEMENT_SHARE
+        target = replace(target, message_bytes=round(target.message_bytes * (1 - AGREEMENT_BYTES)))
+    choice: SketchChoice = NoSketches()
+    # Where some party holds every two attributes together, nothing crosses.
+    if crossing_pairs(schema):
+        choice = (_scheduled_pairs if encoder == SketchPlan.encoder else _count_sketches)(schema, rho, planning, target)
+    return Choice(choice, tuple(agreement), shares)
+
+
+def _telling(schema: Schema) -> int:
+    """How many parties hold an attribute of more than one value; others have nothing to tell, and take no part of the budget."""
+    return sum(bool(schema.varying(name)) for name, _ in schema.parties)
+
+
+def _plans(
+    schema: Schema, planning: PlanOptions, target: Target, choice: Choice, origin: Origin
+) -> Callable[[float], Plan]:
+    """Plans of all events at a budget (zCDP, about)."""
+    several = _telling(schema) > 1
+    held = [schema.varying(name) for name, _ in schema.parties]
+    count, local, sketches = choice.shares
     # The paper leaves room for cross-party attributes in local cliques (tau / (m u^2)). Here the server weighs local edges
     # against cross-party ones and drops what does not fit, so that local graphs need to leave little.
-    largest_clique = max(tau // (2 * telling), 2) if several else tau
-    free = math.prod(schema.sizes) <= tau
+    largest_clique = max(planning.tau // (2 * _telling(schema)), 2) if several else planning.tau
+    free = math.prod(schema.sizes) <= planning.tau
     # Replacing a record counts twice in every sensitivity, four times in the cost; and a person as often as she has records.
-    others = 0.25 if isinstance(choice, Responses) else 1.0 / records_per_person**2
-    wanted = Workload.of(schema, workload)
+    others = 0.25 if isinstance(choice.sketches, Responses) else 1.0 / planning.records_per_person**2
+    workload = Workload.of(schema, planning.workload or None)
 
-    def plan_at(rho: float) -> Plan:
-        crossing = rho * shares.sketches * (1 - AGREEMENT_SHARE if agreement else 1)
-        groups, sketch = choice.configure(crossing)
+    def local_plan(own: Sequence[int], rho: float) -> LocalPlan:
+        budget = others * rho * local * len(own) / max(sum(map(len, held)), 1)
+        sizes = [schema.sizes[i] for i in own]
+        return plan_local(sizes, budget, largest_clique, free, planning.local_models, alone=not several)
+
+    def agreement(attribute: int, shape: tuple[int, int], rho: float) -> CountSketchPlan:
+        budget = rho * sketches * AGREEMENT_SHARE / len(choice.agreement)
+        return _count_sketch_plan((1,) * len(schema.holders[attribute]), *shape, AGREEMENT_BITS, budget)
+
+    def at(rho: float) -> Plan:
+        groups, sketch = choice.sketches.configure(rho * sketches * (1 - AGREEMENT_SHARE if choice.agreement else 1))
+        shared = zip(schema.shared, choice.agreement, strict=False)
         return Plan(
             schema=schema,
-            epsilon=epsilon,
-            delta=target[1],
-            expected_records=expected_records,
-            tau=tau,
-            count_sigma=math.sqrt(0.5 / (others * rho * shares.count)),
-            local=tuple(
-                plan_local(
-                    [schema.sizes[i] for i in held],
-                    others * rho * shares.local * len(held) / max(sum(map(len, parties)), 1),
-                    largest_clique,
-                    free,
-                    local_models,
-                    alone=not several,
-                )
-                for held in parties
-            ),
+            epsilon=target.epsilon,
+            delta=target.delta,
+            expected_records=target.records,
+            tau=planning.tau,
+            count_sigma=math.sqrt(0.5 / (others * rho * count)),
+            local=tuple(local_plan(own, rho) for own in held),
             groups=groups,
             sketch=sketch,
-            nonce=nonce,
-            message_bytes=message_bytes,
-            prior=tuple(prior),
-            public_keys=public_keys,
-            workload=wanted,
-            agreement=tuple(
-                _count_sketch_plan(
-                    (1,) * len(schema.holders[attribute]),
-                    *shape,
-                    AGREEMENT_BITS,
-                    rho * shares.sketches * AGREEMENT_SHARE / len(agreement),
-                )
-                for attribute, shape in zip(schema.shared, agreement, strict=False)
-            ),
-            records_per_person=records_per_person,
-            population=population,
+            nonce=origin.nonce,
+            message_bytes=target.message_bytes,
+            prior=origin.prior,
+            public_keys=origin.public_keys,
+            workload=workload,
+            agreement=tuple(agreement(attribute, shape, rho) for attribute, shape in shared),
+            records_per_person=planning.records_per_person,
+            population=planning.population,
         )
 
-    _, most, at = plan_at(1.0).accounted()
-    return plan_at(calibrate(lambda rho: plan_at(rho).accounted()[0], most, at))
+    return at
 
 
-def _check_persons(records: int, encoder: str | None) -> None:
-    """Refuse several records of a person where they have no price, before anything is calibrated."""
-    if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
-        raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
-    if records > 1 and encoder is not None and not KINDS[encoder].prices_persons:
-        raise PlanError(
-            f"With {records} records of a person there is no price for {encoder}: use count sketches, or one record per person."
-        )
-
-
-def _target(epsilon: float, delta: float | None, expected_records: int) -> tuple[float, float]:
-    """The target, with the default delta."""
-    check_target(epsilon, delta)
-    if expected_records < 1:
-        raise PlanError(f"expected_records must be at least 1, not {expected_records}.")
-    return epsilon, default_delta(expected_records) if delta is None else delta
-
-
-def _check_options(encoder: str, claim_as_published: bool, keys: int | None, message_bytes: int, tau: int) -> None:
-    """Refuse what no plan can be made of; see :func:`make_plan`."""
-    if encoder not in KINDS:
-        raise PlanError(
-            f"Unknown encoder {encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
-        )
-    if message_bytes < LEAST_MESSAGE_BYTES:
-        raise PlanError(f"message_bytes must be at least {LEAST_MESSAGE_BYTES:,}, not {message_bytes}.")
-    if keys is not None and keys < 1:
-        raise PlanError(f"keys must be at least 1, not {keys}.")
-    if tau < 2:
-        raise PlanError(f"tau must be at least 2 cells, not {tau}.")
-    if encoder == SharedKeyPlan.encoder and not claim_as_published:
-        raise PlanError(
-            "The published encoder does not keep the epsilon that it claims and gives complete records away; "
-            "use 'count-sketch', or reproduce the paper with --claim-as-published."
-        )
-
-
-def _scheduled_pairs(
-    schema: Schema, rho: float, records: int, tau: int, keys: int | None, message_bytes: int
-) -> ScheduledPairs:
+def _scheduled_pairs(schema: Schema, rho: float, planning: PlanOptions, target: Target) -> ScheduledPairs:
     """Marginals, bins and keys of scheduled pairs that may spend ``rho``."""
-    draft = draft_schedule(
-        schema, rho, records, crossing_pairs(schema), smallest_triples(schema), triple_rule(schema, tau)
-    )
-    return ScheduledPairs(draft, keys or choose_keys(draft.bytes_per_key(schema), rho, records, message_bytes))
+    records, size = target.records, target.message_bytes
+    pairs, triples, rule = crossing_pairs(schema), smallest_triples(schema), triple_rule(schema, planning.tau)
+    draft = draft_schedule(schema, rho, records, pairs, triples, rule)
+    return ScheduledPairs(draft, planning.keys or choose_keys(draft.bytes_per_key(schema), rho, records, size))
 
 
-def _count_sketches(
-    schema: Schema,
-    groups: tuple[Group, ...],
-    contrasts: tuple[int, ...],
-    rho: float,
-    records: int,
-    keys: int | None,
-    message_bytes: int,
-    person: int,
-    delta: float,
-) -> CountSketches:
+def _count_sketches(schema: Schema, rho: float, planning: PlanOptions, target: Target) -> CountSketches:
     """Numbers and bits of count sketches that may spend ``rho``, whose average cell then has the least error.
 
     With t numbers the noise weighs N = d * sqrt(t / (4 rho)) records, where a record adds to d groups, and a cell's
     variance is (set + N)^2 / (t * efficiency^2): fewer bits buy numbers, which stop helping once the noise outweighs the sets by
     far, at d^2 / (4 rho).
     """
+    records, person = target.records, planning.records_per_person
     # A person's records cost what one does at a budget that many times smaller, to first order.
     rho /= person**2
+    groups, contrasts = _count_groups(schema, rho, planning, records)
     sizes = [group.size for group in groups]
     d = _alike(groups)
     rows = [size - (group in contrasts) for group, size in enumerate(sizes)]
@@ -535,11 +498,11 @@ def _count_sketches(
     most = max(4 * rho * (NOISE_OVER_RECORDS * records / d) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
-        numbers = keys or max(min(8 * message_bytes / (bits * most_rows), most), 2.0)
+        numbers = planning.keys or max(min(8 * target.message_bytes / (bits * most_rows), most), 2.0)
         noise = d * math.sqrt(numbers / (4 * rho))
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, _ = min(options)
-    order = _order(rho, delta)
+    order = _order(rho, target.delta)
     least = LEAST_BUCKETS if person > 1 else 1
     repetitions, buckets = _hash_shape(math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least)
     even = CountSketches(groups, contrasts, (), repetitions, buckets, -bits, person)
@@ -568,22 +531,22 @@ def _hash_shape(
     return min(max(int(numbers / buckets), 1), MOST_COUNT_REPETITIONS), buckets
 
 
-def _agreement_shapes(schema: Schema, rho: float, records: int, message_bytes: int, delta: float) -> list[tuple[int, int]]:
+def _agreement_shapes(schema: Schema, rho: float, target: Target) -> list[tuple[int, int]]:
     """Repetitions and buckets of the sketches of agreement, per attribute that several parties hold."""
     rho /= len(schema.shared)
-    affordable = 8 * AGREEMENT_BYTES * message_bytes / (AGREEMENT_BITS * len(schema.shared))
+    affordable = 8 * AGREEMENT_BYTES * target.message_bytes / (AGREEMENT_BITS * len(schema.shared))
     out = []
     for attribute in schema.shared:
         holders = len(schema.holders[attribute])
-        wanted = 4 * rho * (records / holders) ** 2
+        wanted = 4 * rho * (target.records / holders) ** 2
         numbers = max(min(wanted, affordable, AGREEMENT_NUMBERS), 2.0)
-        order = _order(rho, delta)
+        order = _order(rho, target.delta)
         out.append(_hash_shape(holders, rho, numbers, AGREEMENT_VARIANCE_PER_GROUP, order))
     return out
 
 
 def _count_groups(
-    schema: Schema, tau: int, local_models: bool, rho: float, records: int, person: bool, everybody: bool
+    schema: Schema, rho: float, planning: PlanOptions, records: int
 ) -> tuple[tuple[Group, ...], tuple[int, ...]]:
     """Groups of count sketches, and which of them are published as contrasts.
 
@@ -593,7 +556,7 @@ def _count_groups(
     party stays as values, whose sum over all records tells how many people parties have in common. Where two parties or
     more have no other group, theirs are contrasts too, and each publishes a group of one value besides, of low weight: presence.
     (NLTCS at 16 parties, epsilon 0.8: 0.0057 instead of 0.0074; of one such party alone, with Adult's last column, no gain could
-    be seen.) Persons of several records have no weights, and so no presence. Where the result is of ``everybody``, all stay
+    be seen.) Persons of several records have no weights, and so no presence. Where the result is of everybody, all stay
     values: every group's sum tells who is held by whom (NLTCS in halves, 60 % of the people in common by an attribute, four runs:
     0.018 with contrasts, 0.013 without).
 
@@ -601,15 +564,17 @@ def _count_groups(
     are so many that the noise of contrasts is small beside them: pairs then have a little more noise, but what pairs do not tell
     of marginals of three and four attributes comes with them. Persons of several records have no weights, which keep that little.
     """
-    everywhere = {a for a in schema.shared if len(schema.holders[a]) == len(schema.parties) and local_models}
+    everywhere = {a for a in schema.shared if len(schema.holders[a]) == len(schema.parties) and planning.local_models}
     held = [
         [a for a in schema.varying(name) if schema.party_of(a) == party and a not in everywhere]
         for party, (name, _) in enumerate(schema.parties)
     ]
+    person, everybody = planning.records_per_person > 1, planning.population == OUTER
     groups, contrasts = _groups_of(schema, held, presence=not (person or everybody))
     if everybody:
         return groups, ()
-    if max((group.size for group in groups), default=0) <= MOST_BESIDE_PARITIES and math.prod(schema.sizes) <= tau and not person:
+    few = max((group.size for group in groups), default=0) <= MOST_BESIDE_PARITIES
+    if few and math.prod(schema.sizes) <= planning.tau and not person:
         with_them = _groups_of(schema, held, presence=True, parities=True)
         if _alike(with_them[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
             return with_them

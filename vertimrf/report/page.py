@@ -18,7 +18,7 @@ from ..evaluate import read_real
 from ..files.atomic import write_text
 from ..plan.defaults import INNER
 from ..privacy.standing import EXACT, Standing
-from ..tables.arrow import COMMAS, CsvFormat
+from ..tables.read_options import DEFAULT, ReadOptions
 from . import figures, words
 from .content import Column, Content, content
 from .figures import shown
@@ -42,7 +42,7 @@ def write_report(
     *,
     real: Sequence[Any] = (),
     id: str | None = None,
-    csv: CsvFormat = COMMAS,
+    read: ReadOptions = DEFAULT,
     label: str | None = None,
 ) -> Standing:
     """Write what there is to say of a run as one page of HTML, for people: needs the extra "report".
@@ -52,7 +52,7 @@ def write_report(
         out: the page to write.
         real: the real tables, if one machine may see them all: the page then compares with them, and says that it is not private.
         id: their id column.
-        csv: how real tables are written, if they are CSV files.
+        read: how the real tables are read.
         label: with real tables, an attribute that trees are to tell from the others: the page then shows what rows of the model
             are good for, as ``vertimrf evaluate --utility`` does.
 
@@ -81,7 +81,7 @@ def write_report(
     if real:
         if id is None:
             raise PlanError("Real tables are joined by record ids: name their column (id).")
-        truth, _, _ = read_real(real, id, opened.model.schema, csv, INNER)
+        truth, _, _ = read_real(real, id, opened.model.schema, read, INNER)
     return write_page(opened, out, truth, label)
 
 

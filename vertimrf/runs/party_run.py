@@ -23,7 +23,7 @@ from ..keys import called, check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
-from ..tables.ids import check_formats
+from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart
 from .files import ENVELOPES, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_plan
 from .folder import OTHERS, RECEIVED, SETTINGS, RunFolder, create, settings_as
@@ -42,29 +42,20 @@ LEFT_OUT = "left-out"
 SERVER = "the server"
 
 
-@dataclass(frozen=True)
-class PartySettings:
-    """What a party's run needs to know that no plan says.
+@dataclass(frozen=True, kw_only=True)
+class PartySettings(ReadOptions):
+    """What a party's run needs to know that no plan says: how its table is read, and what follows.
 
     Attributes:
         name: the party's name in the schema.
         table: its records: a file, or a folder of them.
         id: the column of record ids.
-        id_format: what is done to ids that others write differently (:data:`vertimrf.tables.ids.FORMATS`).
-        ignore_extra: leave out columns that the plan does not know, instead of refusing the table.
-        person: the column that says whose a record is, where people have several.
-        delimiter, encoding: of CSV files.
         exchange: where files are exchanged (:mod:`vertimrf.runs.exchange`), if by a place that all can reach.
     """
 
     name: str
     table: str
     id: str
-    id_format: tuple[str, ...] = ()
-    ignore_extra: bool = False
-    person: str | None = None
-    delimiter: str = ","
-    encoding: str = "utf-8"
     exchange: str | None = None
 
 
@@ -98,11 +89,7 @@ class PartyRun:
         name: str,
         table: str | os.PathLike[str],
         id: str,
-        id_format: Sequence[str] = (),
-        ignore_extra: bool = False,
-        person: str | None = None,
-        delimiter: str = ",",
-        encoding: str = "utf-8",
+        read: ReadOptions = DEFAULT,
         exchange: str | None = None,
         options: RunOptions | None = None,
     ) -> PartyRun:
@@ -111,7 +98,8 @@ class PartyRun:
         Args:
             folder: where to; for its owner alone.
             options: threads and progress of this process; no part of the folder.
-            name, table, id, id_format, ignore_extra, person, delimiter, encoding, exchange: as in :class:`PartySettings`.
+            name, table, id, exchange: as in :class:`PartySettings`.
+            read: how the table is read.
 
         Raises:
             RunError: the folder is of another run, or has other files.
@@ -119,15 +107,12 @@ class PartyRun:
             MessageError: no party can have that name.
         """
         check_name(name)
-        check_formats(id_format)
         where = Path(table).absolute()
         if not where.exists():
             raise TableError(f"There is no table {where}; name the party's file.")
         if exchange is not None and "://" not in exchange:
             check_apart(Path(folder), Path(exchange))
-        settings = PartySettings(
-            name, str(where), id, tuple(id_format), ignore_extra, person, delimiter, encoding, exchange
-        )
+        settings = PartySettings(name=name, table=str(where), id=id, exchange=exchange, **asdict(read))
         create(folder, {"role": "party"} | asdict(settings), name, {})
         return cls(folder, options)
 
@@ -358,14 +343,9 @@ class PartyRun:
 
     def _records(self, who: Party) -> Table:
         """This party's records, encoded; what they leave out of the table is put down for :meth:`state`."""
-        from ..tables.arrow import CsvFormat
-
         own = self.settings
         self._options.progress.step(f"reading {own.table}")
-        csv = CsvFormat(own.delimiter, own.encoding)
-        records = who.encode(
-            own.table, own.id, id_format=own.id_format, ignore_extra=own.ignore_extra, person=own.person, csv=csv
-        )
+        records = who.encode(own.table, own.id, own)
         # Also where it is nothing: what is done depends on no record.
         self._folder.write("\n".join(records.dropped.lines()).encode(), LEFT_OUT, private=True)
         return records

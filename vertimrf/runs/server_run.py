@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from ..files.atomic import draft_of, sync, write_text
 from ..keys import Offer, PublicKeys
 from ..message import Message
 from ..options import RunOptions
-from ..plan.defaults import INNER, TAU
+from ..plan.options import PlanOptions
 from ..plan.plan import Plan, target_in_words
 from ..plan.schema import Schema
 from .exchange import check_apart
@@ -40,13 +40,13 @@ SERVER = "the server"
 SCHEMA, RESULT, MODEL, REPORT = "schema.toml", "result", "model", "report.json"
 
 
-@dataclass(frozen=True)
-class ServerSettings:
-    """What a plan is made with, beside the schema and everybody's keys; and what is drawn from the model.
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings(PlanOptions):
+    """What a run needs to know beside the schema and everybody's keys: how it is planned, and what follows.
 
     Attributes:
-        epsilon, delta, expected_records, tau, message_bytes, encoder, workload, records_per_person, population,
-            collusion_epsilon: as in :func:`vertimrf.plan.planner.make_plan`.
+        epsilon: privacy target of the run.
+        workload: as in :class:`~vertimrf.plan.options.PlanOptions`, without weights.
         rows: synthetic rows; default the noisy record count.
         seed: of the sampling of synthetic rows only.
         out: the synthetic table's file name, whose suffix says how it is written.
@@ -54,19 +54,11 @@ class ServerSettings:
     """
 
     epsilon: float
-    expected_records: int
-    delta: float | None = None
-    tau: int = TAU
-    message_bytes: int | None = None
-    encoder: str | None = None
     workload: tuple[tuple[str, ...], ...] = ()
-    records_per_person: int = 1
-    population: str = INNER
     rows: int | None = None
     seed: int | None = None
     out: str = "synthetic.parquet"
     exchange: str | None = None
-    collusion_epsilon: float | None = None
 
 
 class ServerRun:
@@ -96,19 +88,9 @@ class ServerRun:
         *,
         schema: Schema | str | os.PathLike[str],
         epsilon: float,
-        expected_records: int,
-        delta: float | None = None,
-        tau: int = TAU,
-        message_bytes: int | None = None,
-        encoder: str | None = None,
-        workload: Sequence[Sequence[str]] = (),
-        records_per_person: int = 1,
-        population: str = INNER,
-        rows: int | None = None,
-        seed: int | None = None,
+        planning: PlanOptions,
         out: str = "synthetic.parquet",
         exchange: str | None = None,
-        collusion_epsilon: float | None = None,
         options: RunOptions | None = None,
     ) -> ServerRun:
         """Make a run folder with a key pair, or go on with the one that has these settings.
@@ -116,9 +98,9 @@ class ServerRun:
         Args:
             folder: where to; for its owner alone.
             schema: public domains and who holds them, or the file; a copy goes into the folder.
-            options: threads and progress of this process; no part of the folder.
-            epsilon, delta, expected_records, tau, message_bytes, encoder, workload, records_per_person, population, rows,
-                seed, out, exchange, collusion_epsilon: as in :class:`ServerSettings`.
+            epsilon, out, exchange: as in :class:`ServerSettings`.
+            planning: how the run is planned; its workload has no weights.
+            options: rows and seed, which the folder keeps; threads and progress, which are this process's.
 
         Raises:
             RunError: the folder is of another run, or has other files.
@@ -130,18 +112,23 @@ class ServerRun:
         # Of the tables' folder, what names and writes results alone; nothing there is read by a server.
         from ..tables.arrow import check_output
 
+        if isinstance(planning.workload, Mapping):
+            raise PlanError("A run folder's workload has no weights: name its marginals alone.")
         loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
+        options = options if options is not None else RunOptions()
+        known = {own.name: getattr(planning, own.name) for own in fields(PlanOptions)}
+        known["workload"] = tuple(tuple(marginal) for marginal in planning.workload or ())
+        known["delta"] = None if planning.delta is None else float(planning.delta)
+        cap = planning.collusion_epsilon
+        known["collusion_epsilon"] = None if cap is None else float(cap)
         settings = ServerSettings(
-            float(epsilon), expected_records, None if delta is None else float(delta), tau, message_bytes, encoder,
-            tuple(tuple(marginal) for marginal in workload), records_per_person, population, rows, seed, out, exchange,
-            None if collusion_epsilon is None else float(collusion_epsilon),
-        )  # fmt: skip
+            **known, epsilon=float(epsilon), rows=options.rows, seed=options.seed, out=out, exchange=exchange
+        )
         if exchange is not None and "://" not in exchange:
             check_apart(Path(folder), Path(exchange))
         if Path(out).name != out:
             raise PlanError(f"The synthetic table is written into the run's folder: give {Path(out).name!r}, not {out!r}.")
         check_output(out)
-        RunOptions(rows=rows, seed=seed)
         # What cannot be planned is said now, not when all offers have come.
         planned = make(loaded, settings, None)
         for remark in (*target_in_words(planned.epsilon, planned.delta, planned.expected_records), *loaded.remarks()):
@@ -371,17 +358,4 @@ def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> P
     """The plan of a run's settings, with a nonce of its own every time."""
     from ..plan.planner import make_plan
 
-    return make_plan(
-        schema,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        expected_records=settings.expected_records,
-        tau=settings.tau,
-        message_bytes=settings.message_bytes,
-        encoder=settings.encoder,
-        public_keys=keys,
-        workload=settings.workload or None,
-        records_per_person=settings.records_per_person,
-        population=settings.population,
-        collusion_epsilon=settings.collusion_epsilon,
-    )
+    return make_plan(schema, settings.epsilon, settings, public_keys=keys)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ModelError
-from ..model.fit import fit
+from ..model.fit import FitOptions, fit
 from ..model.junction_tree import JunctionTree
 from ..model.markov_random_field import Factor, MarkovRandomField
 from ..model.measurement import BinMap, Measurement, best_measured
@@ -196,8 +196,8 @@ def _grown(
             fit, plan.schema.sizes, used, independent.total, tree=tree, warm=fitted, zeros=zeros, classes=classes
         )
         if ending:
-            return tree, rough(steps=1, tolerance=LAST_TOLERANCE)
-        fitted = rough(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE)
+            return tree, rough(options=FitOptions(steps=1, tolerance=LAST_TOLERANCE))
+        fitted = rough(options=FitOptions(min_improvement=ROUGH_IMPROVEMENT, tolerance=ROUGH_TOLERANCE))
         # A model that explains more leaves smaller misfits: only what would still come first is compared again.
         pairs = [i for i in waiting if len(larger[i].attributes) == 2]
         scores[pairs] = _misfits([larger[i] for i in pairs], fitted) * value[pairs]

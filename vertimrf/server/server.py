@@ -16,7 +16,7 @@ from ..errors import MessageError, ModelError
 from ..kernels.jit import threads
 from ..message import RECORDS_OVER_EXPECTED, LocalMarginal, Message
 from ..model.beyond import fit_beyond
-from ..model.fit import fit
+from ..model.fit import FitOptions, fit
 from ..model.markov_random_field import MarkovRandomField
 from ..model.measurement import Measurement
 from ..model.sample import sample
@@ -217,7 +217,7 @@ class Server:
             tree = local_tree(self._plan, local, zeros, classes)
             known = [m for m in local if tree.covering(m.attributes) >= 0]
             told = fitting(self._options.progress)
-            return fit(schema.sizes, known, total, tree=tree, zeros=zeros, classes=classes, progress=told)
+            return fit(schema.sizes, known, total, tree=tree, zeros=zeros, classes=classes, options=FitOptions(progress=told))
 
     def _of_different_people(
         self, messages: Sequence[Message], local: tuple[Measurement, ...], held: tuple[Holding, ...], clock: Clock
@@ -328,7 +328,7 @@ class Server:
                 zeros = ruling_out(plan.schema.sizes, plan.schema.combinations)
                 fitted = fit(
                     plan.schema.sizes, used, total, tree=graph.tree, warm=graph.start, zeros=zeros, classes=graph.classes,
-                    progress=told,
+                    options=FitOptions(progress=told),
                 )  # fmt: skip
             # The paper's own encoders are compared as they are.
             if isinstance(plan.sketch, SketchPlan | CountSketchPlan | None):

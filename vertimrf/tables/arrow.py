@@ -6,7 +6,6 @@ import codecs
 import contextlib
 import functools
 import hashlib
-import io
 import itertools
 import json
 import os
@@ -23,8 +22,9 @@ from ..errors import MessageError, TableError
 from ..files.atomic import MOST_KEY, open_regular, read_bytes, replacing, write_text
 from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
+from .read_options import DEFAULT, ReadOptions
 
-__all__ = ["COMMAS", "CsvFormat", "Pieces", "Source", "check_output", "open_pieces", "read_arrow", "read_standing", "write_table"]
+__all__ = ["Pieces", "Source", "check_output", "open_pieces", "read_arrow", "read_standing", "write_table"]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
 # Where a table states its standing: under this key of its metadata, or, if its format has none, in a file of this ending.
@@ -39,51 +39,18 @@ STRADDLING = "straddling object"
 READ_BYTES = 1 << 20
 # Types of text, and of its bytes.
 RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
-# Text encodings by Python's word, which write names of hosts and source code.
-NO_FILES = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape")
 
 
-@dataclass(frozen=True)
-class CsvFormat:
-    """How CSV files are written.
-
-    Attributes:
-        delimiter: between cells, one character.
-        encoding: of text, a name of Python's for it; bytes that are no text in it are read as their ``\\xNN``.
-
-    Raises:
-        TableError: no such delimiter, or no such encoding of text.
-    """
-
-    delimiter: str = ","
-    encoding: str = "utf-8"
-
-    def __post_init__(self) -> None:
-        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
-            raise TableError(f"The delimiter of a CSV file is one ASCII character, not {self.delimiter!r}.")
-        try:
-            # Which also knows the codecs that turn text into text, or bytes into bytes.
-            io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
-            known = codecs.lookup(self.encoding).name.replace("-", "_") not in NO_FILES
-        except (LookupError, ValueError):
-            known = False
-        if not known:
-            raise TableError(
-                f"There is no encoding {self.encoding!r} that text files are written in; give a name such as utf-8 or latin-1."
-            )
 
 
-COMMAS = CsvFormat()
-
-
-def read_arrow(source: Source, csv: CsvFormat = COMMAS) -> pa.Table:
+def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     """Read a table.
 
     Args:
         source: the path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, told apart by content; or a
             pandas or polars frame, lazy ones too, a DuckDB relation, an Arrow table or record batch, or any object with
             ``__arrow_c_stream__`` or ``__dataframe__``.
-        csv: how a CSV file is written.
+        read: how a CSV file is written.
 
     Returns:
         The Arrow table. Columns of a CSV file are text, so that 007 stays 007; a schema says what they mean.
@@ -92,7 +59,7 @@ def read_arrow(source: Source, csv: CsvFormat = COMMAS) -> pa.Table:
         TableError: missing file, or not a table.
     """
     if isinstance(source, str | os.PathLike):
-        return read_file(Path(source), csv)
+        return read_file(Path(source), read)
     table = from_object(source)
     check_names(table.column_names, "The table")
     return table
@@ -168,7 +135,7 @@ class Pieces:
         return out
 
 
-def open_pieces(source: Source, csv: CsvFormat = COMMAS) -> Pieces:
+def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
     """A table in pieces, out of what :func:`read_arrow` reads.
 
     Columns of a CSV file are text, as there.
@@ -192,13 +159,13 @@ def open_pieces(source: Source, csv: CsvFormat = COMMAS) -> Pieces:
             with pa.ipc.open_file(str(path)) as file:
                 names = file.schema.names
         else:
-            names = csv_names(path, csv)
+            names = csv_names(path, read)
     check_names(names, str(path))
-    return Pieces(tuple(names), str(path), functools.partial(_file_batches, path, kind, csv))
+    return Pieces(tuple(names), str(path), functools.partial(_file_batches, path, kind, read))
 
 
 def _file_batches(
-    path: Path, kind: str, csv: CsvFormat, columns: Sequence[str], unreadable: Unreadable | None
+    path: Path, kind: str, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable | None
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file, each read when it is asked for."""
     with _reading(path):
@@ -216,7 +183,7 @@ def _file_batches(
                     check_sound(batch)
                 yield batch
         else:
-            yield from csv_batches(path, csv, columns, unreadable)
+            yield from csv_batches(path, read, columns, unreadable)
 
 
 @contextlib.contextmanager
@@ -289,7 +256,7 @@ def executed(source: Source) -> Source:
     return source
 
 
-def read_file(path: Path, csv: CsvFormat) -> pa.Table:
+def read_file(path: Path, read: ReadOptions) -> pa.Table:
     """An Arrow table out of a file."""
     kind = file_kind(path)
     with _reading(path):
@@ -301,8 +268,8 @@ def read_file(path: Path, csv: CsvFormat) -> pa.Table:
                 # Offsets and indices that lead elsewhere, which nobody else looks at.
                 table.validate(full=True)
         else:
-            names = csv_names(path, csv)
-            table = pa.Table.from_batches(csv_batches(path, csv, names), pa.schema(dict.fromkeys(names, pa.string())))
+            names = csv_names(path, read)
+            table = pa.Table.from_batches(csv_batches(path, read, names), pa.schema(dict.fromkeys(names, pa.string())))
     check_names(table.column_names, str(path))
     return table
 
@@ -384,16 +351,16 @@ class _Decoded:
 
 
 def csv_batches(
-    path: Path, csv: CsvFormat, columns: Sequence[str], unreadable: Unreadable | None = None
+    path: Path, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable | None = None
 ) -> Iterator[pa.RecordBatch]:
     """A CSV file's rows; every cell stays text, and only cells with nothing between the commas are null.
 
     Args:
-        path, csv: the file, and how it is written.
+        path, read: the file, and how it is written.
         columns: those to read.
         unreadable: see :meth:`Pieces.read`.
     """
-    types = dict.fromkeys(csv_names(path, csv), pa.string())
+    types = dict.fromkeys(csv_names(path, read), pa.string())
     given = told = 0
     for block_size in BLOCKS:
         # A row that is longer than a block has the file read again in larger ones, from the first row that was not given yet.
@@ -410,7 +377,7 @@ def csv_batches(
             return "skip"
 
         try:
-            with _open_csv(path, csv, block_size, invalid, types, list(columns)) as reader:
+            with _open_csv(path, read, block_size, invalid, types, list(columns)) as reader:
                 for batch in reader:
                     left = batch.slice(min(before, batch.num_rows))
                     before -= batch.num_rows - left.num_rows
@@ -423,7 +390,7 @@ def csv_batches(
                 raise
 
 
-def csv_names(path: Path, csv: CsvFormat) -> list[str]:
+def csv_names(path: Path, read: ReadOptions) -> list[str]:
     """The columns of a CSV file.
 
     Raises:
@@ -431,7 +398,7 @@ def csv_names(path: Path, csv: CsvFormat) -> list[str]:
     """
     for block_size in BLOCKS:
         try:
-            with _open_csv(path, csv, block_size, lambda _: "skip", {}, []) as reader:
+            with _open_csv(path, read, block_size, lambda _: "skip", {}, []) as reader:
                 names: list[str] = reader.schema.names
             break
         except pa.ArrowInvalid as error:
@@ -443,7 +410,7 @@ def csv_names(path: Path, csv: CsvFormat) -> list[str]:
 
 def _open_csv(
     path: Path,
-    csv: CsvFormat,
+    read: ReadOptions,
     block_size: int,
     invalid: Callable[[pa.csv.InvalidRow], str],
     types: dict[str, pa.DataType],
@@ -451,9 +418,9 @@ def _open_csv(
 ) -> pa.csv.CSVStreamingReader:
     file = pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
     return pa.csv.open_csv(
-        pa.PythonFile(_Decoded(file, csv.encoding), "r"),
+        pa.PythonFile(_Decoded(file, read.encoding), "r"),
         read_options=pa.csv.ReadOptions(block_size=block_size),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True, delimiter=csv.delimiter, invalid_row_handler=invalid),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True, delimiter=read.delimiter, invalid_row_handler=invalid),
         convert_options=pa.csv.ConvertOptions(
             column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
             include_columns=columns,

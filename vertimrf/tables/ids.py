@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 
 from ..errors import TableError
 from ..kernels.digest import KEY_BYTES, digest_fixed, digest_integers, digest_strings
+from .read_options import check_formats
 
 __all__ = [
-    "FORMATS",
     "Absent",
     "IdKeys",
     "cell_value",
-    "check_formats",
     "digest_ids",
     "digested",
     "format_ids",
@@ -33,9 +32,6 @@ __all__ = [
     "shown",
 ]
 
-# What may be done to ids that are written differently, in this order: spaces around them dropped, letters made small, 123.0 made
-# 123, zeros in front dropped.
-FORMATS = ("strip", "lower", "whole", "unpad")
 DIGIT, LETTER = "0", "a"
 LONGEST_SHAPE = 40
 # Of rows at fault, so many are named.
@@ -67,19 +63,8 @@ class IdKeys:
         return cls(secrets.token_bytes(KEY_BYTES), secrets.token_bytes(KEY_BYTES))
 
 
-def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
-    """Formats in the order they are applied in.
-
-    Raises:
-        TableError: one that there is not.
-    """
-    if unknown := [name for name in formats if name not in FORMATS]:
-        raise TableError(f"There is no id format {unknown[0]!r}; they are {', '.join(FORMATS)}.")
-    return tuple(name for name in FORMATS if name in formats)
-
-
 def format_ids(column: pa.ChunkedArray, formats: Sequence[str], where: str = "Record ids") -> pa.ChunkedArray:
-    """Ids written another way, see :data:`FORMATS`; what is not text is made text first. Without formats, the column as it is.
+    """Ids written another way, see :class:`ReadOptions`; what is not text is made text first.
 
     Raises:
         TableError: a format that there is not, or ids of a type that cannot be any.

@@ -19,10 +19,11 @@ from ..errors import SchemaError, TableError
 from ..plan.attribute import MISSING_TEXT, Attribute, Value
 from ..plan.calendar import to_number
 from ..plan.impossible import Combination
-from .arrow import COMMAS, CsvFormat, Pieces, Source, open_pieces
+from .arrow import Pieces, Source, open_pieces
 from .dropped import NONE, Dropped, Kind, Reason
 from .ids import EXAMPLES, Absent, IdKeys, cell_value, digested, format_ids, is_text, repeated, repetition, shown
 from .impossible import Broken, breaking
+from .read_options import DEFAULT, ReadOptions
 
 __all__ = [
     "Columns",
@@ -98,12 +99,9 @@ def encode_table(
     source: Source,
     id: str | None,
     attributes: Sequence[Attribute],
-    name: str | None = None,
-    id_format: Sequence[str] = (),
-    ignore_extra: bool = False,
-    person: str | None = None,
-    csv: CsvFormat = COMMAS,
+    read: ReadOptions = DEFAULT,
     *,
+    name: str | None = None,
     keys: IdKeys,
     impossible: Mapping[str, Combination] | None = None,
 ) -> Table:
@@ -120,11 +118,8 @@ def encode_table(
         id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id. None, where
             nobody else's table is to match: every row is a record of its own.
         attributes: the party's part of the schema; the table has these columns and the id, in any order.
+        read: how it is read; persons are told apart as ids are.
         name: what to call the table in errors; default the file's path.
-        id_format: what is done to ids that other parties write differently (:data:`vertimrf.tables.ids.FORMATS`).
-        ignore_extra: leave out columns that are not in the schema, instead of refusing the table.
-        person: the column that says whose a record is, as ids do; None where every record is a person's only one.
-        csv: how a CSV file is written.
         keys: of the digests; those of tables whose ids are to meet are the same.
         impossible: combinations of codes that no record can have (:func:`vertimrf.tables.impossible.ruled_out`).
 
@@ -135,9 +130,9 @@ def encode_table(
         TableError: no table, no id column, ids of a type that cannot be any, no such format.
         SchemaError: columns that the schema does not describe, or of a type that its values cannot have.
     """
-    pieces = open_pieces(source, csv)
-    columns = Columns(id, tuple(attributes), name or pieces.where, keys, tuple(id_format), person, impossible or {})
-    columns.check(pieces.names, ignore_extra)
+    pieces = open_pieces(source, read)
+    columns = Columns(id, tuple(attributes), name or pieces.where, keys, read, impossible or {})
+    columns.check(pieces.names)
     found = columns.encode(pieces)
     found.check()
     return columns.settled(found, pieces)
@@ -180,8 +175,7 @@ class Columns:
         attributes: the schema's part.
         where: names the table in errors.
         keys: of the digests of ids.
-        id_format: what is done to ids.
-        person: the column that says whose a record is, or None.
+        read: how it is read.
         impossible: combinations of codes that no record can have, by what the schema calls them; attributes by their place.
     """
 
@@ -189,9 +183,13 @@ class Columns:
     attributes: tuple[Attribute, ...]
     where: str
     keys: IdKeys
-    id_format: tuple[str, ...] = ()
-    person: str | None = None
+    read: ReadOptions = DEFAULT
     impossible: Mapping[str, Combination] = field(default_factory=dict)
+
+    @property
+    def person(self) -> str | None:
+        """The column that says whose a record is, or None."""
+        return self.read.person
 
     @property
     def wanted(self) -> list[str]:
@@ -209,7 +207,7 @@ class Columns:
         """Names the person column in errors."""
         return f"{self.where}, person column {self.person!r}"
 
-    def check(self, names: Sequence[str], ignore_extra: bool = False) -> None:
+    def check(self, names: Sequence[str]) -> None:
         """A table must have these columns, and no others unless they are ignored.
 
         Raises:
@@ -219,7 +217,7 @@ class Columns:
             raise TableError(f"{self.where} has no id column {self.id!r}; its columns are {some(names)}.")
         if self.person is not None and self.person not in names:
             raise without_person(self.where, self.person, names)
-        kept = [name for name in names if name in self.wanted] if ignore_extra else names
+        kept = [name for name in names if name in self.wanted] if self.read.ignore_extra else names
         check_columns(kept, self.id, self.attributes, self.where, self.person)
 
     def settled(self, found: Encoded, pieces: Pieces) -> Table:
@@ -271,7 +269,7 @@ class Columns:
             fits = np.ones(piece.num_rows, bool)
             ids, owners, rows = np.arange(records, records + piece.num_rows, dtype=np.uint64), None, []
             if self.id is not None:
-                ids, present = digested(self.keys.records, format_ids(piece[self.id], self.id_format, self.ids), self.ids)
+                ids, present = digested(self.keys.records, format_ids(piece[self.id], self.read.id_format, self.ids), self.ids)
                 absent = absent.then(Absent.of(present, records))
                 fits &= present
             if self.person is not None:

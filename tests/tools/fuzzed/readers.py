@@ -42,6 +42,7 @@ from vertimrf.server.rows import decode
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, STANDING_KEY, open_pieces, read_standing
 from vertimrf.tables.ids import IdKeys
+from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import Table, encode_table
 
 from .damage import (
@@ -468,7 +469,7 @@ def read_table(path: Path, name: str, use: Use) -> Table:
     if use.rng.random() < 0.3:
         for piece in open_pieces(path).read():
             _ = piece.num_rows
-    return encode_table(path, "id", part, ignore_extra=True, person="person", keys=IdKeys.drawn())
+    return encode_table(path, "id", part, read=ReadOptions(ignore_extra=True, person="person"), keys=IdKeys.drawn())
 
 
 def inflated(path: Path) -> int:

@@ -43,6 +43,7 @@ from vertimrf.server.rows import decode
 from vertimrf.server.server import Server
 from vertimrf.tables.arrow import STANDING_FILE, write_table
 from vertimrf.tables.ids import IdKeys
+from vertimrf.tables.read_options import ReadOptions
 from vertimrf.tables.table import Table, encode_table
 
 __all__ = ["NAMES", "PLANS", "ROWS", "Seeds", "build", "rows_of"]
@@ -96,7 +97,7 @@ class Seeds:
     def table(self, plan: str, party: str) -> Table:
         """A party's records, encoded for a plan."""
         part = self.plans[plan].schema.part(party)
-        return encode_table(self.path(f"{party}.parquet"), "id", part, ignore_extra=True, person="person", keys=KEYS)
+        return encode_table(self.path(f"{party}.parquet"), "id", part, read=ReadOptions(ignore_extra=True, person="person"), keys=KEYS)
 
 
 def schema() -> Schema:
@@ -138,7 +139,7 @@ def people(seed: int) -> pa.Table:
     """All parties' records in one table, without what the schema calls impossible."""
     whole = schema()
     tables = rows_of((*whole.attributes, *plain_schema().attributes), ROWS * 2, seed)
-    codes = encode_table(tables, "id", whole.attributes, ignore_extra=True, keys=KEYS).codes
+    codes = encode_table(tables, "id", whole.attributes, read=ReadOptions(ignore_extra=True), keys=KEYS).codes
     kept = np.ones(ROWS * 2, bool)
     for combination in whole.combinations:
         kept &= ~np.all([np.isin(codes[place], own) for place, own in combination], axis=0)
@@ -200,7 +201,7 @@ def _tables(folder: Path, table: pa.Table) -> None:
 def _messages(folder: Path, name: str, plan: Plan, table: pa.Table, keys: KeyRing, secret: Secret) -> None:
     received = []
     for number, party in enumerate(NAMES):
-        records = encode_table(table, "id", plan.schema.part(party), ignore_extra=True, person="person", keys=KEYS)
+        records = encode_table(table, "id", plan.schema.part(party), read=ReadOptions(ignore_extra=True, person="person"), keys=KEYS)
         message = Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records)
         message.save(folder / f"{name}-{party}.message", plan, keys.parties[party])
         received.append(message)
@@ -247,8 +248,7 @@ def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -
     for _ in range(5):
         received = []
         for number, party in enumerate(NAMES):
-            records = encode_table(table.slice(40 * number, ROWS - 80), "id", plan.schema.part(party), ignore_extra=True,
-                                   person="person", keys=KEYS)  # fmt: skip
+            records = encode_table(table.slice(40 * number, ROWS - 80), "id", plan.schema.part(party), read=ReadOptions(ignore_extra=True, person="person"), keys=KEYS)  # fmt: skip
             received.append(Party(plan, party, secret, noise=FixedNoise(number), options=QUIET).run(records))
         try:
             result = Server(plan, QUIET).run(Server(plan, QUIET).read(received))

@@ -1,0 +1,139 @@
+"""``PlanOptions``: how a plan is made, beside its schema and epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import PlanError
+from .defaults import (
+    DELTA_HELP,
+    DOMAIN_SHARE,
+    ENCODER,
+    ENCODERS,
+    INNER,
+    MESSAGE_BYTES,
+    PAIRS_BYTES,
+    POPULATIONS,
+    PUBLISHED,
+    SHARES,
+    TAU,
+)
+
+__all__ = ["DEFAULT", "LEAST_MESSAGE_BYTES", "PlanOptions"]
+
+# Smaller messages hold no sketches worth making.
+LEAST_MESSAGE_BYTES = 1000
+
+
+def _option(default: Any, text: str) -> Any:
+    """An attribute with the help of its command-line option."""
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """How a plan is made, beside its schema and epsilon.
+
+    Attributes:
+        expected_records: public order of magnitude of the number of records. A plan needs it; a trial on one machine counts the
+            records with noise where it is None, and its delta is 1e-10 unless it is given.
+        delta: privacy target; default 1 / expected_records squared, at most 1e-6 (:func:`~.defaults.default_delta`).
+        tau: limit on the cells of a clique of the global model (VertiMRF, phase 3: 10^5 to 5*10^6).
+        encoder: "count-sketch"; "scheduled-pairs", which needs larger messages; "grr", the paper's baseline of randomised
+            responses, whose target is about replacing one record; or "published" to reproduce the paper's, whose privacy claim
+            does not hold.
+        claim_as_published: needed for the published encoder, which is refused without it.
+        keys: hash keys, over all scheduled marginals; default by message size, or 2000 shared ones. Of count sketches: counters
+            of a value, about.
+        message_bytes: budget for the sketches in any party's message; default 15 MB, with scheduled pairs 64 MB. Local marginals
+            come on top.
+        collusion_epsilon: cap on epsilon if a party colludes with the server (``plan.ledger().colluding_epsilon``): messages are
+            as large as it allows. Not together with ``keys`` or ``message_bytes``.
+        shares: parts of the budget for the noisy record count, for all parties' local models together, and for the sketches
+            across parties; they sum to 1. Without sketches parties are synthesised as independent.
+        local_models: False leaves each party's one-way marginals as its whole local model, for comparison.
+        workload: marginals that matter most, each a list of attribute names, all alike or with a weight each. Cliques, and what
+            parties measure of their own attributes, go to them first. None has all alike.
+        records_per_person: how many records of one person take part at most; above 1 with count sketches alone. Epsilon is then
+            about a person, and noise that many times larger.
+        population: whom the result is of, where parties hold different people: "inner", those that all hold; or "outer",
+            everybody that any party holds.
+        split: how many attributes each party gets, in order, if the schema names no parties.
+        domain_share: part of epsilon and delta with which a trial on one machine finds private domains.
+
+    Raises:
+        PlanError: an option out of range.
+    """
+
+    expected_records: int | None = _option(None, "Public order of magnitude of the table.")
+    delta: float | None = _option(None, DELTA_HELP)
+    tau: int = _option(TAU, "Largest clique of the global model, cells.")
+    encoder: str = _option(
+        ENCODER, "count-sketch; scheduled-pairs; grr (baseline, replace one record); published (not private)."
+    )
+    claim_as_published: bool = _option(False, "Needed for the published encoder: its claim does not hold.")
+    keys: int | None = None
+    message_bytes: int | None = _option(
+        None,
+        f"Budget for a party's sketches, MB, local marginals on top; default {MESSAGE_BYTES / 1e6:g}, with scheduled pairs "
+        f"{PAIRS_BYTES / 1e6:g}.",
+    )
+    collusion_epsilon: float | None = _option(
+        None, "Cap on epsilon if a party colludes with the server: messages are as large as it allows. In place of --message-mb."
+    )
+    shares: tuple[float, float, float] = SHARES
+    local_models: bool = True
+    workload: Mapping[Sequence[str], float] | Sequence[Sequence[str]] | None = _option(
+        None, "Columns, with commas, of a marginal that matters most; repeat for more."
+    )
+    records_per_person: int = _option(1, "At most; every party leaves out further ones.")
+    population: str = _option(
+        INNER, "Whom the table is of, where parties hold different people: those that all hold (inner), or everybody (outer)."
+    )
+    split: tuple[int, ...] | None = _option(None, "How many attributes each party gets, when the schema names no parties.")
+    domain_share: float = _option(DOMAIN_SHARE, "Part of epsilon that private domains are found with.")
+
+    def __post_init__(self) -> None:
+        if self.expected_records is not None and self.expected_records < 1:
+            raise PlanError(f"expected_records must be at least 1, not {self.expected_records}.")
+        if self.encoder not in ENCODERS:
+            raise PlanError(
+                f"Unknown encoder {self.encoder!r}; use 'count-sketch' or 'scheduled-pairs', or 'grr' or 'published' to compare."
+            )
+        if self.message_bytes is not None and self.message_bytes < LEAST_MESSAGE_BYTES:
+            raise PlanError(f"message_bytes must be at least {LEAST_MESSAGE_BYTES:,}, not {self.message_bytes}.")
+        if self.keys is not None and self.keys < 1:
+            raise PlanError(f"keys must be at least 1, not {self.keys}.")
+        if self.tau < 2:
+            raise PlanError(f"tau must be at least 2 cells, not {self.tau}.")
+        if self.encoder == PUBLISHED and not self.claim_as_published:
+            raise PlanError(
+                "The published encoder does not keep the epsilon that it claims and gives complete records away; "
+                "use 'count-sketch', or reproduce the paper with --claim-as-published."
+            )
+        if type(self.records_per_person) is not int or self.records_per_person < 1:
+            raise PlanError(f"A person has one record or more in a plan, not {self.records_per_person}.")
+        count, local, sketches = self.shares
+        if min(count, local) <= 0 or sketches < 0 or not math.isclose(sum(self.shares), 1.0, abs_tol=1e-9):
+            raise PlanError(f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero.")
+        if self.population not in POPULATIONS:
+            raise PlanError(f"A population is {' or '.join(POPULATIONS)}, not {self.population!r}.")
+        if not 0 < self.domain_share < 1:
+            raise PlanError(
+                f"The share of epsilon that domains are found with must lie between 0 and 1, not {self.domain_share}."
+            )
+        if self.collusion_epsilon is not None:
+            if not (math.isfinite(self.collusion_epsilon) and self.collusion_epsilon > 0):
+                raise PlanError(
+                    f"The cap on epsilon if a party colludes must be a number above 0, not {self.collusion_epsilon}."
+                )
+            if (self.keys, self.message_bytes) != (None, None):
+                raise PlanError(
+                    "The cap on epsilon if a party colludes chooses the message size: give the cap or a size, not both."
+                )
+
+
+DEFAULT = PlanOptions()

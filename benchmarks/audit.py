@@ -29,7 +29,7 @@ from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least,
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.plan import Shares
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import epsilon
@@ -291,10 +291,9 @@ def audit_local(number: int, one_clique: bool, target: float = 1.0) -> Audit:
     sizes = (4, 2, 4)
     attributes = tuple(Attribute(name=n, kind="integer", codes=size) for n, size in zip("abc", sizes, strict=True))
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b", "c")),))
-    plan = make_plan(
-        schema, epsilon=target, delta=1e-5, expected_records=40, nonce="audit", tau=500_000 if one_clique else 20,
-        shares=Shares(0.3, 0.7, 0.0),
-    )  # fmt: skip
+    tau = 500_000 if one_clique else 20
+    planning = PlanOptions(delta=1e-5, expected_records=40, tau=tau, shares=(0.3, 0.7, 0.0))
+    plan = make_plan(schema, target, planning, nonce="audit")
     assert (plan.local[0].score_sigma == 0) == one_clique
     # Marginals as they are and contrasts in one message.
     plan = replace(plan, local=(replace(plan.local[0], contrasts=True),))

@@ -34,6 +34,7 @@ from vertimrf.kernels.intersections import solve_intersections
 from vertimrf.kernels.jit import threads
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.binning import choose_bins
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import calibrate, epsilon
@@ -384,7 +385,7 @@ def planner(options: Options) -> list[Verdict]:
     attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=u) for i, u in enumerate(sizes))
     names = tuple(a.name for a in attributes)
     schema = Schema(attributes=attributes, parties=(("one", names[:8]), ("two", names[8:])))
-    plan = make_plan(schema, epsilon=0.8, delta=1 / n, expected_records=n, nonce="bars", encoder="scheduled-pairs")
+    plan = make_plan(schema, epsilon=0.8, planning=PlanOptions(delta=1 / n, expected_records=n, encoder="scheduled-pairs"), nonce="bars")
     assert isinstance(plan.sketch, SketchPlan)
     sketch, log_cdf = plan.sketch, level_log_cdf(plan.sketch)
     blind, informed = [], []

@@ -35,6 +35,7 @@ from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret, id_keys
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
@@ -104,7 +105,7 @@ def write(path: Path, rows: int) -> None:
 def agree(folder: Path, schema: Schema, rows: int) -> Plan:
     """A plan, and the first party's key and secret, in a folder."""
     ring = KeyRing.new([name for name, _ in schema.parties])
-    plan = make_plan(schema, epsilon=1.0, expected_records=rows, public_keys=ring.public)
+    plan = make_plan(schema, epsilon=1.0, planning=PlanOptions(expected_records=rows), public_keys=ring.public)
     plan.save(folder / "plan.json")
     next(iter(ring.parties.values())).save(folder / "own.key")
     Secret.new().save(folder / "own.secret")
@@ -176,7 +177,7 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
 
     held = {"registry": NARROW, "other": OTHERS}
     schema = Schema.of({name: [Attribute.integer(own, size) for own, size in sizes.items()] for name, sizes in held.items()})
-    plan = make_plan(schema, epsilon=1.0, expected_records=rows, message_bytes=SMALL_MESSAGE)
+    plan = make_plan(schema, epsilon=1.0, planning=PlanOptions(expected_records=rows, message_bytes=SMALL_MESSAGE))
     secret = Secret(bytes(range(32)))
     keys = id_keys(secret, plan.digest())
     mine = schema.part("registry")

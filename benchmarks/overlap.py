@@ -30,6 +30,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
@@ -99,8 +100,7 @@ def one_case(data: Dataset, overlap: float, dependent: bool, message_bytes: int,
 
     def plan_for(records: int, population: str = "inner") -> Plan:
         return make_plan(
-            schema, epsilon=EPSILON, delta=1 / data.records, expected_records=records, encoder="count-sketch",
-            message_bytes=message_bytes, population=population,
+            schema, epsilon=EPSILON, planning=PlanOptions(delta=1 / data.records, expected_records=records, encoder="count-sketch", message_bytes=message_bytes, population=population),
         )  # fmt: skip
 
     def distance(real: Codes, codes: Codes, sizes: Sequence[int] = data.sizes) -> float:

@@ -14,6 +14,7 @@ from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, open_envelope, seal_secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.server.server import Result, Server
@@ -38,7 +39,7 @@ def main(records: int = 5000) -> Result:
     )
     keys = {name: PrivateKey.new(name) for name in ("hospital", "insurer", None)}
     public = PublicKeys.of([key.offer for key in keys.values()], ["hospital", "insurer"])
-    plan = make_plan(schema, epsilon=2.0, expected_records=records, message_bytes=1_000_000, public_keys=public)
+    plan = make_plan(schema, epsilon=2.0, planning=PlanOptions(expected_records=records, message_bytes=1_000_000), public_keys=public)
     print(plan.summary())
     print("Everyone reads out the fingerprint:", plan.fingerprint)
 

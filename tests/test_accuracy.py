@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.demo.run import run_demo
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.arrow import read_standing
 from vertimrf.tables.table import align
@@ -20,7 +20,7 @@ def distance(paper_data, name, split, epsilon, seed=0):
     schema = Schema.load(paper_data / f"{name}-domain.json")
     schema, parts = open_tables([paper_data / f"{name}.csv.gz"], "record_id", schema, split)
     records = parts[0].records
-    plan = make_plan(schema, epsilon=epsilon, delta=1 / records, expected_records=records, nonce=f"{name} {seed}")
+    plan = plan_with(schema, epsilon=epsilon, delta=1 / records, expected_records=records, nonce=f"{name} {seed}")
     trial = run_protocol(plan, parts, RunOptions(seed=seed))
     assert trial.ledger.epsilon <= epsilon
     return tvd(align(parts), trial.result.codes, schema.sizes, ways=(3,))[3]

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from builders import dealt, schema_of
+from planning import plan_with
 
 from vertimrf.errors import MessageError, ModelError, PlanError, PrivacyError, SchemaError, TableError, VertiMRFError
 from vertimrf.files import container
@@ -31,7 +32,6 @@ from vertimrf.party.secret import Secret
 from vertimrf.plan.impossible import contradiction, never
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import MOST_ATTRIBUTES, Schema
 from vertimrf.privacy import accountant
 from vertimrf.privacy.accountant import cumulative, epsilon
@@ -46,7 +46,7 @@ from vertimrf.tables.ids import shown
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return make_plan(schema_of(a=(3, 2), b=(4,)), epsilon=1.0, expected_records=200, nonce="bad", keys=64)
+    return plan_with(schema_of(a=(3, 2), b=(4,)), epsilon=1.0, expected_records=200, nonce="bad", keys=64)
 
 
 @pytest.fixture(scope="module")

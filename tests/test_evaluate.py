@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from vertimrf.errors import PlanError, SchemaError, TableError
-from vertimrf.evaluate import evaluate
+from vertimrf.evaluate import EvaluationOptions, evaluate
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.server.rows import decode
@@ -47,17 +47,17 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_tables_are_joined_and_compared(files: dict[str, Path]) -> None:
-    one = evaluate([files["all"]], files["synthetic"], "id", SCHEMA, ways=(1, 2, 3))
+    one = evaluate([files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3)))
     assert list(one["tvd"]) == ["1", "2", "3"]
     assert list(one["tvd_across_parties"]) == ["2", "3"]
     assert one["records"] == {"real": 200, "synthetic": 150}
     assert 0 < one["tvd"]["1"] < one["tvd"]["2"] < one["tvd"]["3"] < 0.5
     for order in (["a", "b"], ["b", "a"]):
-        assert evaluate([files[name] for name in order], files["synthetic"], "id", SCHEMA, ways=(1, 2, 3)) == one
-    same = evaluate([files["b"], files["a"]], files["all"], "id", SCHEMA, ways=(3,))
+        assert evaluate([files[name] for name in order], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(1, 2, 3))) == one
+    same = evaluate([files["b"], files["a"]], files["all"], "id", SCHEMA, EvaluationOptions(ways=(3,)))
     assert same["tvd"] == {"3": 0.0}
     single = Schema.of({"p": SCHEMA.attributes})
-    assert "tvd_across_parties" not in evaluate([files["all"]], files["all"], "id", single, ways=(2,))
+    assert "tvd_across_parties" not in evaluate([files["all"]], files["all"], "id", single, EvaluationOptions(ways=(2,)))
 
 
 def test_distances_stand_beside_what_to_judge_them_by() -> None:
@@ -69,7 +69,7 @@ def test_distances_stand_beside_what_to_judge_them_by() -> None:
     real = pa.table({"id": range(n), "x": np.where(x == 1, "u", "v"), "y": y.astype(int), "z": z})
     made = real.drop_columns(["id"]).set_column(1, "y", [rng.permutation(real["y"].to_numpy())])
     made = made.set_column(2, "z", [np.where(rng.random(n) < 1 / 3, 0, z)])
-    out = evaluate([real], made, "id", SCHEMA, ways=(1, 2))
+    out = evaluate([real], made, "id", SCHEMA, EvaluationOptions(ways=(1, 2)))
     assert out["tvd_resampled"]["2"] < 0.03
     assert out["tvd_independent"]["1"] == 0
     columns = {tuple(marginal["columns"]): marginal["tvd"] for marginal in out["columns"]}
@@ -81,11 +81,11 @@ def test_distances_stand_beside_what_to_judge_them_by() -> None:
     assert abs(out["pairs"][0]["tvd"] - 0.5) < 0.05
     assert list(out["numbers"]) == ["y"]
     assert out["numbers"]["y"]["real"] == out["numbers"]["y"]["synthetic"]
-    own = evaluate([real.select(["id", "x", "y"])], made, "id", SCHEMA, party="a")
+    own = evaluate([real.select(["id", "x", "y"])], made, "id", SCHEMA, EvaluationOptions(party="a"))
     assert list(own["tvd"]) == ["2"]
     assert [marginal["columns"] for marginal in own["columns"]] == [["x"], ["y"]]
     with pytest.raises(SchemaError, match="no party 'c'"):
-        evaluate([real], made, "id", SCHEMA, party="c")
+        evaluate([real], made, "id", SCHEMA, EvaluationOptions(party="c"))
 
 
 def test_numbers_are_compared_as_they_were() -> None:
@@ -138,7 +138,7 @@ def test_bad_input_of_an_evaluation(files: dict[str, Path], tmp_path: Path) -> N
     with pytest.raises(TableError, match=r"empty\.csv has no records"):
         evaluate([files["all"]], empty, "id", SCHEMA)
     with pytest.raises(PlanError, match="no 4-way marginals"):
-        evaluate([files["all"]], files["synthetic"], "id", SCHEMA, ways=(4,))
+        evaluate([files["all"]], files["synthetic"], "id", SCHEMA, EvaluationOptions(ways=(4,)))
     real, other = tmp_path / "real.csv", tmp_path / "other.csv"
     real.write_text("id,x,y\n1,u,0\n")
     other.write_text("id,z\n2,0\n")
@@ -153,7 +153,7 @@ def test_tables_of_different_people(files: dict[str, Path]) -> None:
     left = whole.select(["id", "x", "y"]).slice(0, 150)
     right = whole.select(["id", "z"]).slice(50).take(rng.permutation(150))
     both = whole.slice(50, 100)
-    out = evaluate([left, right], both, "id", SCHEMA, ways=(1, 3))
+    out = evaluate([left, right], both, "id", SCHEMA, EvaluationOptions(ways=(1, 3)))
     assert out["records"] == {"real": 100, "synthetic": 100, "tables": [150, 150]}
     assert out["tvd"] == {"1": 0.0, "3": 0.0}
     there = np.arange(200)
@@ -163,11 +163,11 @@ def test_tables_of_different_people(files: dict[str, Path]) -> None:
         "z": pc.if_else(pa.array(there >= 50), whole["z"], None),
         "held_by": pa.array(["a+b"] * 200),
     })
-    out = evaluate([left, right], outer, "id", SCHEMA, ways=(1, 3), population="outer")
+    out = evaluate([left, right], outer, "id", SCHEMA, EvaluationOptions(ways=(1, 3), population="outer"))
     assert out["records"] == {"real": 200, "synthetic": 200, "tables": [150, 150]}
     assert out["tvd"] == {"1": 0.0, "3": 0.0}
-    assert evaluate([left, right], both, "id", SCHEMA, ways=(1,), population="outer")["tvd"]["1"] > 0.2
+    assert evaluate([left, right], both, "id", SCHEMA, EvaluationOptions(ways=(1,), population="outer"))["tvd"]["1"] > 0.2
     with pytest.raises(TableError, match="no id in common"):
         evaluate([left.slice(0, 50), right], both, "id", SCHEMA)
     with pytest.raises(PlanError, match="inner or outer"):
-        evaluate([left, right], both, "id", SCHEMA, population="left")
+        evaluate([left, right], both, "id", SCHEMA, EvaluationOptions(population="left"))

@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from planning import plan_with
 
 from tests.builders import dealt
 from tests.roles import run_server
 from vertimrf.cli import main
 from vertimrf.errors import ModelError, NoMassError
-from vertimrf.evaluate import evaluate
+from vertimrf.evaluate import EvaluationOptions, evaluate
 from vertimrf.model.measurement import Measurement
 from vertimrf.named_model import Model
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.plan import Shares
-from vertimrf.plan.planner import make_plan
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.server import contradicted
@@ -108,7 +108,7 @@ def by_hand(table: pa.Table) -> list[int]:
         ("scheduled-pairs", {}),
         ("scheduled-pairs", {"tau": 150}),
         ("scheduled-pairs", {"tau": 2000}),
-        ("count-sketch", {"shares": Shares(0.05, 0.95, 0.0)}),
+        ("count-sketch", {"shares": (0.05, 0.95, 0.0)}),
         ("count-sketch", {"local_models": False}),
         ("grr", {}),
         ("published", {"claim_as_published": True}),
@@ -117,7 +117,7 @@ def by_hand(table: pa.Table) -> list[int]:
 def test_no_row_of_a_run_is_impossible(encoder: str, options: dict[str, Any]) -> None:
     """Little budget, so that without the schema's word rows would be: see the test below."""
     table = real()
-    plan = make_plan(
+    plan = plan_with(
         schema(), epsilon=0.3, expected_records=RECORDS, encoder=encoder, message_bytes=300_000, **{"tau": 20_000, **options}
     )
     trial = run_protocol(plan, dealt(plan.schema, encoded(table)))
@@ -132,7 +132,7 @@ def test_no_row_of_a_run_is_impossible(encoder: str, options: dict[str, Any]) ->
 
 
 def test_without_the_schemas_word_noise_makes_impossible_rows() -> None:
-    plan = make_plan(schema(()), epsilon=0.3, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000, tau=20_000)
+    plan = plan_with(schema(()), epsilon=0.3, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000, tau=20_000)
     trial = run_protocol(plan, dealt(plan.schema, encoded(real())))
     assert sum(broken(trial.result.codes)) > 0
     assert broken(trial.result.codes) == by_hand(trial.result.table)
@@ -145,7 +145,7 @@ def test_what_many_records_contradict_is_doubted() -> None:
     rng = np.random.default_rng(0)
     sex = rng.integers(0, 2, RECORDS)
     codes = np.stack([sex, rng.integers(2, 5, RECORDS), sex])
-    plan = make_plan(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    plan = plan_with(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
     result = run_protocol(plan, dealt(stated, codes)).result
     assert [int(breaking(result.codes, own).sum()) for own in stated.combinations] == [0, 0]
     assert len(result.warnings) == 1
@@ -179,12 +179,12 @@ def test_where_no_model_fits_the_doubt_is_the_error(monkeypatch: pytest.MonkeyPa
     attributes = {"one": [Attribute.integer("sex", 2)], "two": [Attribute.integer("x", 2)]}
     stated = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=0)])
     sex = np.random.default_rng(0).integers(0, 2, RECORDS)
-    plan = make_plan(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    plan = plan_with(stated, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
     monkeypatch.setattr("vertimrf.server.server.combine_graphs", beyond)
     with pytest.raises(ModelError, match=r"No model fits both the messages and the schema. About .* impossible combination 1"):
         run_protocol(plan, dealt(stated, np.stack([sex, sex])))
     true = Schema.of(attributes, impossible=[Impossible.of(sex=0, x=1)])
-    plan = make_plan(true, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
+    plan = plan_with(true, epsilon=5.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=300_000)
     with pytest.raises(ModelError, match="left the range"):
         run_protocol(plan, dealt(true, np.stack([sex, sex])))
 
@@ -194,7 +194,7 @@ def test_combinations_that_need_more_than_tau_together_have_it() -> None:
     attributes = [Attribute.integer(f"a{i}", 6) for i in range(4)]
     ring = [Impossible.of(**{f"a{i}": 0, f"a{(i + 1) % 4}": 0}) for i in range(4)]
     linked = Schema.of({"one": attributes[:2], "two": attributes[2:]}, impossible=ring)
-    plan = make_plan(linked, epsilon=1.0, expected_records=500, tau=36, encoder="count-sketch", message_bytes=100_000)
+    plan = plan_with(linked, epsilon=1.0, expected_records=500, tau=36, encoder="count-sketch", message_bytes=100_000)
     codes = np.random.default_rng(0).integers(1, 6, (4, 500))
     secret = Secret.new()
     messages = [Party(plan, n, secret).run(t) for n, t in zip(plan.party_names, dealt(linked, codes), strict=True)]
@@ -205,7 +205,7 @@ def test_combinations_that_need_more_than_tau_together_have_it() -> None:
 
 def test_one_holder_keeps_them_too(tmp_path: Path) -> None:
     table = real()
-    made = Synthesizer(schema(), id="id", expected_records=RECORDS, tau=2000).fit(table, epsilon=0.2)
+    made = Synthesizer(schema(), id="id", planning=PlanOptions(expected_records=RECORDS, tau=2000)).fit(table, epsilon=0.2)
     assert by_hand(made.sample(20_000)) == [0] * 5
     assert not made.marginal(["age", "married"])[:3, 1:].any()
     assert not made.marginal(["married", "age"])[1:, :3].any()
@@ -231,7 +231,7 @@ def test_records_that_have_one_are_dropped() -> None:
     table = real().to_pandas()
     table.loc[[4, 7], "pupil"] = "yes"
     table.loc[[4, 7], "age"] = 70
-    plan = make_plan(schema(), epsilon=1.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=100_000)
+    plan = plan_with(schema(), epsilon=1.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=100_000)
     party = Party(plan, "one", Secret.new())
     words = "2 records (the first is row 5) have what the schema says cannot be: age from 60 and pupil = 'yes'; correct"
     read = party.encode(table[["id", "age", "cancelled", "pupil"]], "id")
@@ -245,7 +245,7 @@ def test_records_that_have_one_are_dropped() -> None:
     assert (fitting.codes == read.codes).all()
     released = [Party(plan, "one", Secret(bytes(32)), FixedNoise(7)).run(own).to_bytes(plan) for own in (one, fitting)]
     assert released[0] == released[1]
-    made = Synthesizer(schema(), id="id", expected_records=RECORDS).fit(table, epsilon=1.0)
+    made = Synthesizer(schema(), id="id", planning=PlanOptions(expected_records=RECORDS)).fit(table, epsilon=1.0)
     assert made.dropped.records == 2
 
 
@@ -260,7 +260,7 @@ def test_evaluation_counts_them() -> None:
     assert [line["synthetic"] for line in out["impossible"]] == [10, 0, 0, 0, 0]
     assert out["impossible"][0]["combination"] == "age below 15 and married = 'yes' or 'widowed'"
     theirs = table.select(["id", "age", "cancelled", "pupil"])
-    own = evaluate([theirs], pa.Table.from_pandas(synthetic), "id", schema(), party="one")
+    own = evaluate([theirs], pa.Table.from_pandas(synthetic), "id", schema(), EvaluationOptions(party="one"))
     assert [line["combination"] for line in own["impossible"]] == ["age from 60 and pupil = 'yes'"]
     assert "impossible" not in evaluate([table], pa.Table.from_pandas(synthetic), "id", schema(()))
 

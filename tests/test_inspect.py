@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from planning import plan_with
 
 from vertimrf.cli import main
 from vertimrf.files import container
 from vertimrf.inspect import describe
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.standing import REPLACE, Standing
 from vertimrf.tables.arrow import write_table
@@ -25,7 +25,7 @@ def schema():
 
 
 def test_plan_ledger_and_schema(schema, tmp_path):
-    plan = make_plan(schema, epsilon=1.0, expected_records=1000, nonce="n", keys=1 << 14)
+    plan = plan_with(schema, epsilon=1.0, expected_records=1000, nonce="n", keys=1 << 14)
     plan.save(tmp_path / "plan.json")
     text = describe(tmp_path / "plan.json")
     assert "A plan" in text

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 import pytest
 from oracles import ALPHA, cdf, chi_square
+from planning import plan_with
 
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
@@ -26,7 +27,6 @@ from vertimrf.party.party import Party
 from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, SketchEvent
 from vertimrf.privacy.noise import FixedNoise
@@ -92,7 +92,7 @@ def plan_of(case):
     settings = {"epsilon": 4.0, "nonce": "leaks", "keys": 1 << 10, "tau": 3000} | settings
     if common := settings.pop("shared", 0):
         held = {name: [*own, Attribute.integer("common", common)] for name, own in held.items()}
-    plan = make_plan(Schema.of(held), expected_records=records, **settings)
+    plan = plan_with(Schema.of(held), expected_records=records, **settings)
     assert len(plan.agreement) == (common > 0)
     assert [local.score_sigma > 0 for local in plan.local] == [case != "one clique" and len(own) > 1 for own in sizes]
     return plan

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from builders import schema_of
+from planning import plan_with
 from test_leaks import CASES, SECRET, Tape, plan_of, tables_of, without_record
 
 from vertimrf.errors import MessageError
@@ -26,7 +27,6 @@ from vertimrf.party.party import Party
 from vertimrf.party.private_domains import close, find_domains
 from vertimrf.party.secret import seal_secret
 from vertimrf.plan.open_schema import OpenSchema
-from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.tables.table import Table
 
@@ -75,7 +75,7 @@ def test_what_a_party_sends_is_as_long_for_other_tables(case):
 
 def test_values_that_are_measured_as_one_follow_from_what_is_released():
     """Shapes of larger marginals of long domains: by the noisy one-way marginals alone."""
-    plan = make_plan(schema_of(one=(200, 3), two=(4,)), epsilon=1.0, expected_records=RECORDS, nonce="long", keys=1 << 10)
+    plan = plan_with(schema_of(one=(200, 3), two=(4,)), epsilon=1.0, expected_records=RECORDS, nonce="long", keys=1 << 10)
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
     table = tables_of(plan, RECORDS, 0)[0]
@@ -85,7 +85,7 @@ def test_values_that_are_measured_as_one_follow_from_what_is_released():
 
 
 def test_responses_are_as_many_as_records_which_is_public_where_neighbours_are_replaced():
-    plan = make_plan(schema_of(one=(3, 2), two=(4,)), epsilon=2.0, expected_records=RECORDS, nonce="rows", encoder="grr")
+    plan = plan_with(schema_of(one=(3, 2), two=(4,)), epsilon=2.0, expected_records=RECORDS, nonce="rows", encoder="grr")
     assert "replace" in plan.standing.neighbours
     ring = KeyRing.new(plan.party_names)
     plan = replace(plan, public_keys=ring.public)
@@ -105,7 +105,7 @@ def ring():
 @pytest.fixture(scope="module")
 def plan(ring):
     schema = schema_of(hospital=(2,), insurer=(2,), registry=(2,))
-    return make_plan(schema, epsilon=1.0, expected_records=5000, nonce="ids", keys=64, public_keys=ring.public)
+    return plan_with(schema, epsilon=1.0, expected_records=5000, nonce="ids", keys=64, public_keys=ring.public)
 
 
 def sample(plan, ids):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import dealt
+from planning import plan_with
 from roles import run_server
 
 from vertimrf.evaluate import tvd
@@ -12,7 +13,6 @@ from vertimrf.named_model import Model
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 
@@ -58,7 +58,7 @@ def run(plan, codes, secret, **options):
 )
 def test_a_run_has_every_value_again(options, tmp_path):
     codes = table()
-    plan = make_plan(schema_of(), epsilon=3.0, delta=1e-6, expected_records=N, tau=20_000, nonce="long", **options)
+    plan = plan_with(schema_of(), epsilon=3.0, delta=1e-6, expected_records=N, tau=20_000, nonce="long", **options)
     result = run(plan, codes, Secret(bytes(range(32))))
     assert result.model.sizes == plan.schema.sizes
     assert set(result.model.classes) >= {0, 2, 3}
@@ -76,7 +76,7 @@ def test_a_run_has_every_value_again(options, tmp_path):
 
 def test_parties_of_different_people_merge_too():
     codes = table()
-    plan = make_plan(
+    plan = plan_with(
         schema_of(), epsilon=8.0, delta=1e-6, expected_records=N, tau=20_000, nonce="overlap", keys=1 << 13, population="outer"
     )
     one, two = dealt(plan.schema, codes)
@@ -101,7 +101,7 @@ def test_a_domain_of_nothing_but_rare_values_is_one_value():
     rng = np.random.default_rng(0)
     schema = Schema.of({"one": [Attribute.categorical("id", [str(i) for i in range(500)]), Attribute.integer("b", 4)],
                         "two": [Attribute.integer("c", 3)]})  # fmt: skip
-    plan = make_plan(schema, epsilon=0.1, delta=1e-6, expected_records=2_000, nonce="rare", keys=1 << 10)
+    plan = plan_with(schema, epsilon=0.1, delta=1e-6, expected_records=2_000, nonce="rare", keys=1 << 10)
     codes = np.array([rng.integers(0, 500, 2_000), rng.integers(0, 4, 2_000), rng.integers(0, 3, 2_000)])
     result = run(plan, codes, Secret(bytes(range(32))))
     assert result.model.tree.sizes[0] <= 2
@@ -116,6 +116,6 @@ def test_merging_helps_where_cliques_are_scarce(monkeypatch):
     found = []
     for longest in (64, 1000):
         monkeypatch.setattr("vertimrf.plan.merging.LONG_DOMAIN", longest)
-        plan = make_plan(schema_of(), epsilon=0.1, delta=1e-6, expected_records=N, tau=20_000, nonce="helps", keys=1 << 13)
+        plan = plan_with(schema_of(), epsilon=0.1, delta=1e-6, expected_records=N, tau=20_000, nonce="helps", keys=1 << 13)
         found.append(tvd(codes, run(plan, codes, Secret(bytes(range(32)))).codes, plan.schema.sizes, (3,))[3])
     assert found[0] < found[1], found

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from planning import plan_with
 
 from tests.builders import dealt, schema_of
 from tests.roles import run_server
@@ -19,8 +20,8 @@ from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import crossing_pairs, smallest_triples
 from vertimrf.plan.schema import Schema
 from vertimrf.server.cross_party import predicted_marginals
@@ -30,7 +31,7 @@ ENCODERS = ["scheduled-pairs", "count-sketch", "grr", "published"]
 
 
 def planned(schema: Schema, encoder: str, epsilon: float = 2.0) -> Plan:
-    return make_plan(
+    return plan_with(
         schema, epsilon=epsilon, expected_records=2000, nonce="one value", encoder=encoder, message_bytes=200_000,
         claim_as_published=encoder == "published",
     )  # fmt: skip
@@ -115,7 +116,7 @@ def test_one_varying_party_has_the_whole_budget() -> None:
 def test_a_table_of_a_single_attribute(size: int) -> None:
     schema = schema_of(one={"a": size})
     table = pa.table({"a": np.arange(1000) % size})
-    made = Synthesizer(schema, expected_records=1000).fit(table, epsilon=5.0)
+    made = Synthesizer(schema, planning=PlanOptions(expected_records=1000)).fit(table, epsilon=5.0)
     assert made.sample(100).column_names == ["a"]
     assert made.marginal("a").shape == (size,)
 

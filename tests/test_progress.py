@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf import progress
 from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.measurement import Measurement
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
@@ -36,7 +36,7 @@ def test_a_run_tells_of_its_steps_and_of_how_far_they_have_come(encoder):
     digests = rng.integers(0, 1 << 63, 500).astype(np.uint64)
     tables = [Table(schema.part(party), digests, rng.integers(0, 4, (3, 500)).astype(np.uint16)) for party in "ab"]
     told = Remembered()
-    plan = make_plan(schema, epsilon=1.0, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder)
+    plan = plan_with(schema, epsilon=1.0, expected_records=500, keys=1 << 10, delta=1e-5, encoder=encoder)
     run_protocol(plan, tables, RunOptions(rows=50, progress=told))
     steps = dict(told.steps)
     assert {"party a", "party b", "initial model", "cross-party marginals"} <= set(steps)

@@ -19,6 +19,7 @@ from builders import KEYS
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planning import plan_with
 
 from vertimrf.cli import main
 from vertimrf.errors import TableError, VertiMRFError
@@ -30,8 +31,8 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.runs.exchange import Exchange, party_turn
 from vertimrf.runs.party_run import PartyRun
@@ -79,7 +80,7 @@ def write(path: Path, lines: list[bytes]) -> Path:
 @pytest.fixture(scope="module")
 def agreed() -> tuple[Plan, KeyRing]:
     ring = KeyRing.new([name for name, _ in SCHEMA.parties])
-    plan = make_plan(SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
     return replace(plan, public_keys=ring.public), ring
 
 
@@ -174,7 +175,7 @@ def played(folder: Path, misfits: list[bytes]) -> tuple[PartyRun, dict[str, byte
     """A party's run as far as its message, and all that it put into the exchange."""
     folder.mkdir()
     (folder / "exchange").mkdir()
-    server = ServerRun.create(folder / "server", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    server = ServerRun.create(folder / "server", schema=SCHEMA, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
     tables = {
         "hospital": write(folder / "hospital.csv", [*lines_of(RECORDS), *misfits]),
         "insurer": write(folder / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS))]),
@@ -215,7 +216,7 @@ def test_a_run_in_a_folder_puts_down_what_it_left_out_for_its_operator_alone(tmp
 def test_a_trial_drops_too(tmp_path: Path) -> None:
     table = write(tmp_path / "hospital.csv", [*lines_of(RECORDS), *(row for row, _ in MISFITS.values())])
     other = write(tmp_path / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS)), b"7,x"])
-    trial = synthesize([table, other], "id", 5.0, schema=SCHEMA, expected_records=RECORDS, message_bytes=50_000)
+    trial = synthesize([table, other], "id", 5.0, schema=SCHEMA, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
     assert {name: own.records for name, own in trial.dropped.items()} == {"hospital": len(MISFITS), "insurer": 1}
     assert not any(word in str(trial.to_json()) for word in ("dropped", "left out"))
 

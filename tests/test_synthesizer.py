@@ -17,6 +17,7 @@ from vertimrf.errors import MessageError, ModelError, NoMassError, PlanError, Sc
 from vertimrf.files import container
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
+from vertimrf.plan.options import PlanOptions
 from vertimrf.privacy.accountant import epsilon as composed_epsilon
 from vertimrf.privacy.events import GaussianEvent
 from vertimrf.tables.arrow import read_standing
@@ -46,7 +47,7 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def fitted(frame) -> Synthesizer:
-    return Synthesizer(SCHEMA, expected_records=ROWS).fit(frame, epsilon=2.0)
+    return Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(frame, epsilon=2.0)
 
 
 def exact(frame, *columns):
@@ -96,7 +97,7 @@ def test_without_a_record_count_a_noisy_one_is_in_the_ledger(frame):
 
 
 def test_noise_is_fresh_at_every_fit(frame):
-    once, again = (Synthesizer(SCHEMA, expected_records=ROWS).fit(frame, epsilon=1.0) for _ in range(2))
+    once, again = (Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(frame, epsilon=1.0) for _ in range(2))
     assert not np.allclose(once.marginal("ward"), again.marginal("ward"))
 
 
@@ -106,17 +107,17 @@ def test_tables_of_every_kind(frame, tmp_path):
     import polars
 
     for table in (tmp_path / "t.csv", str(tmp_path / "t.parquet"), pa.Table.from_pandas(frame), polars.from_pandas(frame)):
-        made = Synthesizer(SCHEMA, expected_records=ROWS).fit(table, epsilon=5.0)
+        made = Synthesizer(SCHEMA, planning=PlanOptions(expected_records=ROWS)).fit(table, epsilon=5.0)
         assert np.abs(made.marginal("smoker") - exact(frame, "smoker")).max() < 100
 
 
 def test_ids_are_left_out_and_each_counts_once(frame):
     with_id = frame.assign(person=np.arange(ROWS))
-    made = Synthesizer(SCHEMA, id="person", expected_records=ROWS).fit(with_id, epsilon=1.0)
+    made = Synthesizer(SCHEMA, id="person", planning=PlanOptions(expected_records=ROWS)).fit(with_id, epsilon=1.0)
     assert made.schema.names == ("age", "smoker", "ward")
     assert made.dropped.records == 0
     twice = with_id.assign(person=np.arange(ROWS) // 2 * 2 + (np.arange(ROWS) > 1))
-    made = Synthesizer(SCHEMA, id="person", expected_records=ROWS).fit(twice, epsilon=1.0)
+    made = Synthesizer(SCHEMA, id="person", planning=PlanOptions(expected_records=ROWS)).fit(twice, epsilon=1.0)
     assert 0 < made.dropped.records == len(twice) - twice["person"].nunique()
     assert "repeat an id" in made.dropped.reasons[0].sentence
     assert "dropped" not in made.to_json()
@@ -132,7 +133,7 @@ def test_an_inferred_schema_is_not_private(frame):
 
 def test_a_schema_of_several_parties_is_pooled(frame):
     schema = Schema.of({"a": SCHEMA.attributes[:1], "b": SCHEMA.attributes[1:]})
-    made = Synthesizer(schema, expected_records=ROWS).fit(frame, epsilon=1.0)
+    made = Synthesizer(schema, planning=PlanOptions(expected_records=ROWS)).fit(frame, epsilon=1.0)
     assert {entry.party for entry in made.ledger.entries} == {"holder"}
 
 
@@ -197,7 +198,7 @@ def test_saved_and_loaded(fitted, tmp_path):
 
 
 def test_parameters_are_what_it_was_made_with(frame):
-    made = Synthesizer(SCHEMA, id=None, tau=1000)
+    made = Synthesizer(SCHEMA, id=None, planning=PlanOptions(tau=1000))
     assert set(made.get_params()) == set(inspect.signature(Synthesizer).parameters)
     # As scikit-learn clones: the parameters as they were given.
     clone = type(made)(**made.get_params(deep=False))

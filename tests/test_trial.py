@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from planning import plan_with
 from roles import run_server
 
 import vertimrf
@@ -21,8 +22,8 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.plan import Plan, Shares
-from vertimrf.plan.planner import make_plan
+from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.server.server import Server
@@ -49,7 +50,7 @@ def schema_of_two():
 
 def plan_of_two(**changes):
     settings = {"epsilon": 1.0, "expected_records": ROWS, "nonce": "test", "keys": 1 << 16} | changes
-    return make_plan(schema_of_two(), **settings)
+    return plan_with(schema_of_two(), **settings)
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +111,14 @@ def test_parties_may_publish_one_way_marginals_alone(parts):
 
 
 def test_without_a_sketch_share_parties_are_independent(parts):
-    plan = plan_of_two(shares=Shares(0.01, 0.99, 0.0))
+    plan = plan_of_two(shares=(0.01, 0.99, 0.0))
     codes = run_protocol(plan, parts, RunOptions(seed=1)).result.codes
     assert np.mean(codes[0] == codes[2]) < 0.3
 
 
 def test_one_party_is_the_centralized_case():
     left, _ = correlated_tables(2000)
-    trial = synthesize([left], "id", 1.0, schema=None, split=None, options=RunOptions(seed=0))
+    trial = synthesize([left], "id", 1.0, schema=None, planning=PlanOptions(split=None), options=RunOptions(seed=0))
     assert trial.result.codes.shape[0] == 2
 
 
@@ -239,7 +240,7 @@ def test_two_runs_never_share_hashes():
     schema = Schema.of({"one": [Attribute.integer("a", 2)], "two": [Attribute.integer("x", 2)]})
     tables = [pd.DataFrame({"id": range(200), column: np.arange(200) % 2}) for column in "ax"]
     plans = [
-        synthesize(tables, "id", 1.0, schema=schema, expected_records=200, keys=1 << 14, encoder="scheduled-pairs").result.plan
+        synthesize(tables, "id", 1.0, schema=schema, planning=PlanOptions(expected_records=200, keys=1 << 14, encoder="scheduled-pairs")).result.plan
         for _ in range(2)
     ]
     assert plans[0].nonce != plans[1].nonce
@@ -330,7 +331,7 @@ def test_tiny_tables_and_one_value_attributes_run():
     right = pd.DataFrame({"id": range(rows), "x": [0, 1, 1]})
     attributes = (Attribute(name="a", kind="integer", codes=1), Attribute(name="x", kind="integer", codes=2))
     schema = Schema(attributes=attributes, parties=(("one", ("a",)), ("two", ("x",))))
-    trial = synthesize([left, right], "id", 1.0, schema=schema, expected_records=3, options=RunOptions(rows=10, seed=0))
+    trial = synthesize([left, right], "id", 1.0, schema=schema, planning=PlanOptions(expected_records=3), options=RunOptions(rows=10, seed=0))
     assert trial.result.codes.shape == (2, 10)
 
 

@@ -19,6 +19,7 @@ from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import released_sizes
@@ -65,7 +66,7 @@ class Collusion:
         named = [Attribute.integer(name, size) for name, size in zip(data.names, data.sizes, strict=True)]
         schema = Schema.of({"one": named[:SPLIT], "two": named[SPLIT:]})
         plan = make_plan(
-            schema, epsilon=EPSILON, delta=1 / data.records, expected_records=data.records, message_bytes=message_bytes
+            schema, epsilon=EPSILON, planning=PlanOptions(delta=1 / data.records, expected_records=data.records, message_bytes=message_bytes)
         )
         rng = np.random.default_rng(seed)
         digests = rng.integers(0, 1 << 63, data.records).astype(np.uint64)

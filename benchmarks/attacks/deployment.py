@@ -11,6 +11,7 @@ from vertimrf.message import Message
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, seal_secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
@@ -70,7 +71,7 @@ def plan_for(ring: KeyRing | None, rows: int, keys: int, nonce: str = "attacked"
     """A plan for those parties."""
     public = None if ring is None else ring.public
     return make_plan(
-        schema(), epsilon=1.0, expected_records=rows, nonce=nonce, keys=keys, public_keys=public, encoder=encoder
+        schema(), epsilon=1.0, planning=PlanOptions(expected_records=rows, keys=keys, encoder=encoder), nonce=nonce, public_keys=public
     )
 
 

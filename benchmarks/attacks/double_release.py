@@ -38,6 +38,7 @@ import os, signal, sys, time
 from pathlib import Path
 from vertimrf.files import atomic
 from vertimrf.party.releases import Release, Releases
+from vertimrf.plan.options import PlanOptions
 
 folder, out, kill_at, pause = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 steps = 0

@@ -20,6 +20,7 @@ from vertimrf.party.party import Party
 from vertimrf.party.persons import kept_records
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
@@ -84,8 +85,8 @@ def unkeyed(ids: Iterable[str]) -> npt.NDArray[np.uint64]:
 def plan_of(most: int) -> Plan:
     """A plan for the victim's hospital and another party."""
     schema = Schema.of({PARTY: [Attribute.integer("smoker", 2)], "insurer": [Attribute.integer("tariff", 2)]})
-    how = {"encoder": "count-sketch", "message_bytes": 20_000, "nonce": "chosen ids"}
-    return make_plan(schema, epsilon=1.0, expected_records=1000, records_per_person=most, **how)
+    planning = PlanOptions(expected_records=1000, records_per_person=most, message_bytes=20_000)
+    return make_plan(schema, 1.0, planning, nonce="chosen ids")
 
 
 def refused_with_twin(plan: Plan, secret: Secret, others: Sequence[str]) -> bool:

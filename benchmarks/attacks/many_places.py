@@ -24,6 +24,7 @@ from vertimrf.errors import VertiMRFError
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party import party as party_module
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import SystemNoise
@@ -67,7 +68,7 @@ class Victim:
             {NAMES[0]: [Attribute.integer("smoker", 2), Attribute.integer("ward", 3)], NAMES[1]: [Attribute.integer("tariff", 3)]}
         )
         plan = make_plan(
-            schema, epsilon=1.0, expected_records=ROWS, message_bytes=50_000, public_keys=PublicKeys.of(offers, NAMES)
+            schema, epsilon=1.0, planning=PlanOptions(expected_records=ROWS, message_bytes=50_000), public_keys=PublicKeys.of(offers, NAMES)
         )
         plan.save(folder / "plan.json")
         run.advance({"plan": (folder / "plan.json").read_bytes()})

@@ -19,6 +19,7 @@ from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
@@ -52,7 +53,7 @@ def plan_of(ring: KeyRing) -> Plan:
         {"hospital": hospital, "insurer": [Attribute.integer("tariff", 3)]},
         impossible=[Impossible.of(smoker=1, diagnosis="measles")],
     )
-    return make_plan(schema, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000, public_keys=ring.public)
+    return make_plan(schema, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000), public_keys=ring.public)
 
 
 def table_of(folder: Path, name: str, more: str) -> Path:

@@ -20,7 +20,7 @@ from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.plan import Shares
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
@@ -110,12 +110,10 @@ class VertiMRF:
         planned = dict(self.plan)
         if "local_share" in options:
             local = float(options.pop("local_share")) * (1 - COUNT_SHARE)
-            planned["shares"] = Shares(COUNT_SHARE, local, 1 - COUNT_SHARE - local)
+            planned["shares"] = (COUNT_SHARE, local, 1 - COUNT_SHARE - local)
         treatment = Treatment(options.pop("reduction", "fit"), options.pop("consistency", False))
         start = time.perf_counter()
-        plan = make_plan(
-            schema, epsilon=epsilon, delta=delta, expected_records=n, nonce=os.urandom(16).hex(), **planned, **options
-        )
+        plan = make_plan(schema, epsilon, PlanOptions(delta=delta, expected_records=n, **planned, **options))
         planning = time.perf_counter() - start
         digests = np.random.default_rng(0).integers(0, 1 << 64, n, np.uint64)
         tables = [Table(schema.part(f"party{i + 1}"), digests, np.ascontiguousarray(codes[list(own)])) for i, own in
@@ -156,9 +154,9 @@ class Centralized:
         names = [f"x{a}" for a in range(len(sizes))]
         schema = Schema.of({"holder": [Attribute.integer(name, size) for name, size in zip(names, sizes, strict=True)]})
         start = time.perf_counter()
-        made = Synthesizer(schema, expected_records=codes.shape[1], **options).fit(
-            pa.table(dict(zip(names, codes, strict=True))), epsilon=epsilon, delta=delta
-        )
+        planning = PlanOptions(expected_records=codes.shape[1], delta=delta, **options)
+        table = pa.table(dict(zip(names, codes, strict=True)))
+        made = Synthesizer(schema, planning=planning).fit(table, epsilon=epsilon)
         rows = made.sample(codes.shape[1], seed=seed)
         return Outcome(
             codes=np.stack([rows[name].to_numpy().astype(np.uint16) for name in names]),
@@ -231,7 +229,7 @@ class RealRows:
         return Outcome(codes=codes, spent=float("inf"), private=False)
 
 
-NO_SKETCHES = Shares(count=COUNT_SHARE, local=1 - COUNT_SHARE, sketches=0.0)
+NO_SKETCHES = (COUNT_SHARE, 1 - COUNT_SHARE, 0.0)
 
 METHODS: dict[str, Method] = {
     method.name: method

@@ -21,7 +21,6 @@ from vertimrf.party.records import InMemory
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.tables.impossible import ruled_out
@@ -31,6 +30,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 from dask.delayed import delayed  # noqa: E402
+from planning import plan_with  # noqa: E402
 
 from vertimrf.cluster import encode_partitions  # noqa: E402
 from vertimrf.cluster.records import submit  # noqa: E402
@@ -55,11 +55,11 @@ def frame(rows: int = ROWS) -> pd.DataFrame:
 
 
 def plan_of(**options: Any) -> Any:
-    return make_plan(SCHEMA, epsilon=1.0, expected_records=ROWS, message_bytes=200_000, **options)
+    return plan_with(SCHEMA, epsilon=1.0, expected_records=ROWS, message_bytes=200_000, **options)
 
 
 def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
-    own = encode_table(table, "id", MINE, ReadOptions(ignore_extra=True, **options), keys=KEYS)
+    own = encode_table(table, "id", MINE, name=ReadOptions(ignore_extra=True, **options), keys=KEYS)
     return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from builders import schema_of
 
+from vertimrf.options import RunOptions
+from vertimrf.plan.options import PlanOptions
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 
@@ -44,6 +46,10 @@ def make_folders(folder: Path) -> Folders:
         parquet.write_table(pa.table({"id": np.arange(records), **columns}), folder / f"{name}.parquet")
         PartyRun.create(folder / "parties" / name, name=name, table=folder / f"{name}.parquet", id="id")
     server = ServerRun.create(
-        folder / "server", schema=schema_of(**PARTIES), epsilon=2.0, expected_records=records, message_bytes=100_000, rows=500
+        folder / "server",
+        schema=schema_of(**PARTIES),
+        epsilon=2.0,
+        planning=PlanOptions(expected_records=records, message_bytes=100_000),
+        options=RunOptions(rows=500),
     )
     return Folders(server.folder, folder / "parties")

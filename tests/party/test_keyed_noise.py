@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.errors import PlanError
 from vertimrf.files.state import STATE
@@ -21,7 +22,6 @@ from vertimrf.party.records import InMemory
 from vertimrf.party.secret import Secret, derive
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import SystemNoise
 from vertimrf.tables.table import Table
@@ -49,7 +49,7 @@ def plan_of(case, ring=RING):
         {"one": [Attribute.integer("a", 6), Attribute.integer("b", 5)], "two": [Attribute.integer("c", 3)]}
     )
     settings = {"epsilon": 2.0, "expected_records": ROWS, "nonce": "noise"} | CASES[case]
-    return make_plan(schema, public_keys=ring.public, **settings)
+    return plan_with(schema, public_keys=ring.public, **settings)
 
 
 def table_of(plan, seed=0, name="one"):

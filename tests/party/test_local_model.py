@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planning import plan_with
 
 from vertimrf.errors import MessageError
 from vertimrf.message import Message
@@ -21,7 +22,7 @@ from vertimrf.party.records import count_marginals
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import LEAST_UNIT_SIGMA, SCORE_GRID, LocalPlan
-from vertimrf.plan.planner import UNITS, make_plan, plan_local
+from vertimrf.plan.planner import UNITS, plan_local
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise, SystemNoise
 from vertimrf.tables.table import Table
@@ -181,7 +182,7 @@ def test_noise_of_a_unit_has_a_least_value():
 def message_and_plan():
     attributes = tuple(Attribute(name=f"a{i}", kind="integer", codes=3) for i in range(3))
     schema = Schema(attributes=attributes, parties=(("one", ("a0", "a1", "a2")),))
-    plan = make_plan(schema, epsilon=1.0, expected_records=500, nonce="units")
+    plan = plan_with(schema, epsilon=1.0, expected_records=500, nonce="units")
     rng = np.random.default_rng(0)
     table = Table(attributes, np.arange(1, 501, dtype=np.uint64), rng.integers(0, 3, (3, 500)).astype(np.uint16))
     return Party(plan, "one", Secret.new(), SystemNoise()).run(table), plan
@@ -213,7 +214,7 @@ def test_a_plan_without_larger_marginals_has_no_such_event():
 def long_message(seed=0, records=4_000, epsilon=2.0):
     """Of a long domain whose values are rare but for two, beside two short ones."""
     schema = Schema.of({"one": [Attribute.integer("long", 200), Attribute.integer("b", 3), Attribute.integer("c", 2)]})
-    plan = make_plan(schema, epsilon=epsilon, delta=1e-6, expected_records=records, nonce="long")
+    plan = plan_with(schema, epsilon=epsilon, delta=1e-6, expected_records=records, nonce="long")
     rng = np.random.default_rng(seed)
     long = np.where(rng.random(records) < 0.7, rng.choice([3, 120], records), rng.integers(0, 200, records))
     codes = np.array([long, (long > 100) + rng.integers(0, 2, records), rng.integers(0, 2, records)], np.uint16)
@@ -270,7 +271,7 @@ def test_counts_of_merged_values_vary_around_the_truth_as_they_state():
 
 def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does():
     schema = Schema.of({"one": [Attribute.integer(name, size) for name, size in (("a", 2), ("b", 3), ("c", 2), ("d", 2))]})
-    plan = make_plan(schema, epsilon=1.0, delta=1e-5, expected_records=2_000, nonce="contrasts")
+    plan = plan_with(schema, epsilon=1.0, delta=1e-5, expected_records=2_000, nonce="contrasts")
     plan = replace(plan, local=(replace(plan.local[0], contrasts=True),))
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 2_000)
@@ -299,7 +300,7 @@ def test_contrasts_are_of_attributes_of_two_values_and_say_what_the_table_does()
 
 def test_contrasts_of_the_wrong_shape_or_size_are_refused():
     schema = Schema.of({"one": [Attribute.integer(name, 2) for name in "abc"]})
-    plan = make_plan(schema, epsilon=1.0, delta=1e-5, expected_records=100, nonce="contrasts")
+    plan = plan_with(schema, epsilon=1.0, delta=1e-5, expected_records=100, nonce="contrasts")
     table = Table(schema.attributes, np.arange(1, 101, dtype=np.uint64), np.zeros((3, 100), np.uint16))
     message = Party(plan, "one", Secret.new(), FixedNoise(1)).run(table)
     own = message.marginals[3]
@@ -318,12 +319,12 @@ def test_contrasts_of_the_wrong_shape_or_size_are_refused():
 def test_a_holder_of_all_columns_measures_contrasts_where_all_have_two_values():
     def planned(**parties):
         schema = Schema.of({who: [Attribute.integer(f"{who}{i}", n) for i, n in enumerate(own)] for who, own in parties.items()})
-        return [local.contrasts for local in make_plan(schema, epsilon=1.0, expected_records=1_000).local]
+        return [local.contrasts for local in plan_with(schema, epsilon=1.0, expected_records=1_000).local]
 
-    assert planned(one=(2, 2, 2)) == [True]
-    assert planned(one=(2, 1, 2)) == [True]
-    assert planned(one=(2, 3, 2)) == [False]
-    assert planned(one=(2, 2, 2), two=(2,)) == [False, False]
+    assert plan_with(one=(2, 2, 2)) == [True]
+    assert plan_with(one=(2, 1, 2)) == [True]
+    assert plan_with(one=(2, 3, 2)) == [False]
+    assert plan_with(one=(2, 2, 2), two=(2,)) == [False, False]
 
 
 def test_contrasts_that_larger_marginals_do_not_tell_again_get_the_most_units():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from planning import plan_with
 
 from vertimrf.errors import PlanError, TableError
 from vertimrf.keys import KeyRing
@@ -19,8 +20,8 @@ from vertimrf.party.persons import beyond, kept_records, limited, sample_rows
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent
 from vertimrf.privacy.ledger import Ledger
@@ -44,7 +45,7 @@ def schema():
 
 def plan(records=3, **more):
     settings = {"epsilon": 2.0, "expected_records": 4000, "encoder": "count-sketch", "nonce": "persons", "message_bytes": 200_000}
-    return make_plan(schema(), records_per_person=records, **settings | more)
+    return plan_with(schema(), records_per_person=records, **settings | more)
 
 
 def visits(rows=4000, seed=0):
@@ -171,7 +172,7 @@ def test_adding_a_person_with_many_records_moves_every_answer_by_no_more_than_is
 def test_every_event_is_priced_for_all_records_of_a_person():
     one, three = plan(1), plan(3)
     assert "records_per_person" not in one.to_json()
-    assert one.to_json() == make_plan(
+    assert one.to_json() == plan_with(
         schema(), epsilon=2.0, expected_records=4000, encoder="count-sketch", nonce="persons", message_bytes=200_000
     ).to_json()
     assert Plan.from_json(three.to_json()) == three
@@ -239,7 +240,7 @@ def test_domains_found_for_fewer_records_are_refused():
     entry = plan(1).entries()[0]
     domain = type(entry)(GeometricEvent(40.0), "clinic", "bounds and bins of 'a0'", "noise", "id")
     with pytest.raises(PlanError, match=r"persons with 1 records at most.*--records-per-person 3"):
-        make_plan(part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3)
+        plan_with(part.closed({}, (domain,)), epsilon=1.0, expected_records=4000, records_per_person=3)
 
 
 def test_a_table_that_says_otherwise_whose_records_they_are_is_another_table():
@@ -265,14 +266,13 @@ def test_a_trial_and_the_synthesizer_keep_the_bound(split):
     if split:
         parts = [table[["visit", "person", "a0", "a1"]], table[["visit", "person", "b0", "b1"]]]
         run = synthesize(
-            parts, "visit", 50.0, schema=schema(), read=ReadOptions(person="person"), records_per_person=2, encoder="count-sketch",
-            message_bytes=100_000,
+            parts, "visit", 50.0, schema=schema(), read=ReadOptions(person="person"), planning=PlanOptions(records_per_person=2, encoder="count-sketch", message_bytes=100_000),
         )  # fmt: skip
         ledger, rows = run.ledger, run.table.num_rows
         # What the plan was made from counts no more of a person either.
         assert abs(run.result.plan.expected_records - kept) < 60
     else:
-        run = Synthesizer(schema(), id="visit", read=ReadOptions(person="person"), records_per_person=2).fit(table, epsilon=50.0)
+        run = Synthesizer(schema(), id="visit", read=ReadOptions(person="person"), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=50.0)
         ledger, rows = run.ledger, run.sample().num_rows
     assert ledger.neighbours == neighbours_of(2)
     assert ledger.entries[0].event.sensitivity == 2
@@ -293,9 +293,9 @@ def test_persons_must_be_named_and_known():
     mixed = mine.assign(person=[i if i % 2 else f"p{i}" for i in range(200)])
     assert len(np.unique(party.encode(mixed, "visit", read=ReadOptions(person="person")).persons)) == 200
     with pytest.raises(PlanError, match="name the column that says whose a record is"):
-        synthesize([table], "visit", 1.0, split=[2, 3], records_per_person=2)
+        synthesize([table], "visit", 1.0, planning=PlanOptions(split=[2, 3], records_per_person=2))
     with pytest.raises(PlanError, match="name the column that says whose a record is"):
-        Synthesizer(schema(), records_per_person=2).fit(table, epsilon=1.0)
+        Synthesizer(schema(), planning=PlanOptions(records_per_person=2)).fit(table, epsilon=1.0)
     with pytest.raises(TableError, match="as many persons"):
         type(party.encode(mine, "visit", read=ReadOptions(person="person")))(
             agreed.schema.part("clinic"), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint16), np.zeros(3, np.uint64)
@@ -319,7 +319,7 @@ def test_check_notes_bounds_that_clip_and_values_that_are_other():
         {"a": [Attribute.numeric("x", [0, 5, 10], clamp=True), Attribute.categorical("y", ["p"], other="other")],
          "b": [Attribute.integer("z", 2)]}
     )  # fmt: skip
-    agreed = make_plan(part, epsilon=1.0, expected_records=100, encoder="count-sketch")
+    agreed = plan_with(part, epsilon=1.0, expected_records=100, encoder="count-sketch")
     table = pa.table({"id": range(100), "x": [float(i) for i in range(100)], "y": ["p"] * 30 + ["q"] * 70})
     notes = " ".join(check_table(table, "id", agreed, "a", "t.csv").notes)
     assert "89 % of column 'x' lie beyond the bounds 0 to 10" in notes

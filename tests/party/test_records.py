@@ -7,11 +7,11 @@ import functools
 import numpy as np
 import pytest
 from builders import dealt, schema_of
+from planning import plan_with
 
 from vertimrf.party.party import Party
 from vertimrf.party.records import Composite, InMemory, take_in
 from vertimrf.party.secret import Secret
-from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.progress import Silent
 from vertimrf.sketches.count_sketch import CountSketchEncoder
@@ -28,7 +28,7 @@ def tables(records=3000):
 
 @pytest.mark.parametrize("encoder", ["count-sketch", "scheduled-pairs", "grr"])
 def test_messages_do_not_depend_on_the_pieces(encoder, monkeypatch):
-    plan = make_plan(SCHEMA, epsilon=1.0, expected_records=3000, encoder=encoder, message_bytes=100_000)
+    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=3000, encoder=encoder, message_bytes=100_000)
 
     def message():
         held = zip(plan.party_names, tables(), strict=True)

@@ -11,12 +11,14 @@ import pandas as pd
 import pytest
 from builders import schema_of
 from click.testing import CliRunner
+from planning import plan_with
 
 from vertimrf.cli import main
 from vertimrf.errors import PlanError
 from vertimrf.plan.collusion import UNUSED, within_cap
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import LEAST_MESSAGE_BYTES, make_plan
+from vertimrf.plan.planner import LEAST_MESSAGE_BYTES
 from vertimrf.plan.schema import Schema
 from vertimrf.runs.server_run import ServerRun, make
 
@@ -31,32 +33,32 @@ KNOWN = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"}
     ids=["small", "large", "shared column", "persons"],
 )
 def test_messages_are_as_large_as_the_cap_allows(schema, cap, more):
-    plan = make_plan(schema, **KNOWN, **more, collusion_epsilon=cap)
+    plan = plan_with(schema, **KNOWN, **more, collusion_epsilon=cap)
     spent = plan.ledger().colluding_epsilon
     assert spent <= cap
     # It is the plan of that size, which nothing else in it follows from.
-    assert plan == make_plan(schema, **KNOWN, **more, message_bytes=plan.message_bytes)
+    assert plan == plan_with(schema, **KNOWN, **more, message_bytes=plan.message_bytes)
     assert Plan.from_json(plan.to_json()) == plan
     assert "collusion" not in json.dumps(plan.to_json())
     if spent < cap * (1 - UNUSED):
         # Whole repetitions: two more, whatever they are made of, do not fit.
         larger = round(plan.message_bytes * (1 + 2.5 / plan.sketch.repetitions))
-        assert make_plan(schema, **KNOWN, **more, message_bytes=larger).ledger().colluding_epsilon > cap
+        assert plan_with(schema, **KNOWN, **more, message_bytes=larger).ledger().colluding_epsilon > cap
 
 
 def test_a_cap_that_the_usual_size_keeps_changes_nothing():
-    usual = make_plan(TWO, **KNOWN)
-    assert make_plan(TWO, **KNOWN, collusion_epsilon=math.ceil(usual.ledger().colluding_epsilon)) == usual
+    usual = plan_with(TWO, **KNOWN)
+    assert plan_with(TWO, **KNOWN, collusion_epsilon=math.ceil(usual.ledger().colluding_epsilon)) == usual
     # Without sketches there is nothing to make smaller, and only the others' own counts are left.
-    responses = make_plan(TWO, **KNOWN, encoder="grr")
-    assert make_plan(TWO, **KNOWN, encoder="grr", collusion_epsilon=0.99) == responses
+    responses = plan_with(TWO, **KNOWN, encoder="grr")
+    assert plan_with(TWO, **KNOWN, encoder="grr", collusion_epsilon=0.99) == responses
 
 
 def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
-    least = make_plan(TWO, **KNOWN, message_bytes=LEAST_MESSAGE_BYTES).ledger().colluding_epsilon
+    least = plan_with(TWO, **KNOWN, message_bytes=LEAST_MESSAGE_BYTES).ledger().colluding_epsilon
     with pytest.raises(PlanError, match=rf"^No message is so small.*the smallest reach {least:.3g}; raise the cap, or lower eps"):
-        make_plan(TWO, **KNOWN, collusion_epsilon=0.9 * least)
-    assert make_plan(TWO, **KNOWN, collusion_epsilon=1.05 * least).ledger().colluding_epsilon <= 1.05 * least
+        plan_with(TWO, **KNOWN, collusion_epsilon=0.9 * least)
+    assert plan_with(TWO, **KNOWN, collusion_epsilon=1.05 * least).ledger().colluding_epsilon <= 1.05 * least
 
 
 @pytest.mark.parametrize(
@@ -73,12 +75,12 @@ def test_a_cap_out_of_reach_is_refused_with_the_least_that_is_not():
 )
 def test_what_a_cap_does_not_go_with_is_refused_in_a_sentence(options, text):
     with pytest.raises(PlanError, match=text):
-        make_plan(TWO, **KNOWN, **options)
+        plan_with(TWO, **KNOWN, **options)
 
 
 def test_where_one_holds_everything_nobody_colludes():
     with pytest.raises(PlanError, match="No party can collude where one holds everything"):
-        make_plan(schema_of(one=(3, 4)), **KNOWN, collusion_epsilon=3.0)
+        plan_with(schema_of(one=(3, 4)), **KNOWN, collusion_epsilon=3.0)
 
 
 def test_the_search_ends_whatever_the_planner_does():
@@ -133,14 +135,14 @@ def test_the_command_refuses_in_a_sentence_and_writes_nothing(tmp_path, argument
 
 
 def test_a_servers_run_keeps_the_cap_in_its_settings(tmp_path):
-    made = ServerRun.create(tmp_path / "run", schema=TWO, epsilon=1.0, expected_records=20_000, collusion_epsilon=15)
+    made = ServerRun.create(tmp_path / "run", schema=TWO, epsilon=1.0, planning=PlanOptions(expected_records=20_000, collusion_epsilon=15))
     again = ServerRun(tmp_path / "run")
     assert again.settings == made.settings
     assert again.settings.collusion_epsilon == 15.0
-    assert make(TWO, again.settings, None).message_bytes == make_plan(TWO, **KNOWN, collusion_epsilon=15).message_bytes
+    assert make(TWO, again.settings, None).message_bytes == plan_with(TWO, **KNOWN, collusion_epsilon=15).message_bytes
     with pytest.raises(PlanError, match="not both"):
         ServerRun.create(
-            tmp_path / "other", schema=TWO, epsilon=1.0, expected_records=20_000, collusion_epsilon=15, message_bytes=10**6
+            tmp_path / "other", schema=TWO, epsilon=1.0, planning=PlanOptions(expected_records=20_000, collusion_epsilon=15, message_bytes=10**6)
         )
     assert not (tmp_path / "other").exists()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from planning import plan_with
 
 from vertimrf.cli import main
 from vertimrf.errors import MessageError, PlanError
@@ -19,8 +20,9 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP, make_plan
+from vertimrf.plan.planner import COUNT_BINS, VARIANCE_PER_GROUP
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schedule import Group, released_sizes
 from vertimrf.plan.schema import Schema
@@ -45,7 +47,7 @@ def schema_of(*parties):
 
 def plan_of(left=(4, 3), right=(4, 2), **changes):
     settings = {"epsilon": 1.0, "expected_records": ROWS, "nonce": "test", "encoder": "count-sketch"} | changes
-    return make_plan(schema_of(left, right), **settings)
+    return plan_with(schema_of(left, right), **settings)
 
 
 @pytest.mark.parametrize("message_bytes", [3_000, 100_000, 4_000_000])
@@ -88,7 +90,7 @@ def test_attributes_of_two_values_are_contrasts():
 
 def test_parties_of_one_attribute_of_two_values_tell_presence():
     schema = schema_of((2,), (3, 2), (2,), (2, 2), (4,))
-    plan = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10)
+    plan = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10)
     assert [group.attributes for group in plan.groups] == [(0,), (0,), (1,), (2,), (3,), (3,), (4,), (5,), (6,)]
     assert plan.sketch.sizes == (2, 1, 3, 2, 2, 1, 2, 2, 4)
     assert plan.sketch.contrasts == (0, 3, 4, 7)
@@ -103,7 +105,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
     assert groups_of((2,), (2, 2), epsilon=4.0, tau=4) == ([(0,), (1,), (2,)], (2,))
     assert 1 not in plan_of((2,), (3, 3)).sketch.sizes
     for changes, contrasts in (({"population": "outer"}, ()), ({"records_per_person": 2}, (2, 5))):
-        other = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10, **changes)
+        other = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10, **changes)
         assert other.sketch.sizes == (2, 3, 2, 2, 2, 2, 4)
         assert other.sketch.contrasts == contrasts
 
@@ -111,7 +113,7 @@ def test_parties_of_one_attribute_of_two_values_tell_presence():
 def test_what_cannot_be_priced_soon_has_the_least_weights():
     """Presence keeps its low weight where there are too many attributes to weigh them by their sizes."""
     schema = schema_of((2,), (2,), (50,) * 60)
-    plan = make_plan(schema, epsilon=1.0, expected_records=ROWS, tau=10)
+    plan = plan_with(schema, epsilon=1.0, expected_records=ROWS, tau=10)
     assert plan.sketch.weights == (15, 1, 15, 1, *[15] * 60)
 
 
@@ -334,8 +336,7 @@ def tables(rows=ROWS, seed=0):
 @pytest.mark.parametrize("tau", [500_000, 40])
 def test_a_whole_run_keeps_cross_party_correlation(tau):
     trial = synthesize(
-        tables(), "id", 1.0, schema=schema_of((4, 3), (4, 2)), expected_records=ROWS, encoder="count-sketch", tau=tau,
-        message_bytes=200_000, options=RunOptions(seed=0),
+        tables(), "id", 1.0, schema=schema_of((4, 3), (4, 2)), planning=PlanOptions(expected_records=ROWS, encoder="count-sketch", tau=tau, message_bytes=200_000), options=RunOptions(seed=0),
     )  # fmt: skip
     assert trial.ledger.private
     assert trial.ledger.epsilon <= 1.0

@@ -11,23 +11,23 @@ import subprocess
 import sys
 
 import pytest
+from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.party.local_model import choose_marginals
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.forecast import PROCESS_BYTES, forecast, measured_cells, model_cells
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 
 
-def planned(records, keys, encoder="scheduled-pairs", values=12, attributes=3):
+def planned_for(records, keys, encoder="scheduled-pairs", values=12, attributes=3):
     schema = Schema.of({party: [Attribute.integer(f"{party}{i}", values) for i in range(attributes)] for party in "abc"})
-    return make_plan(schema, epsilon=1.0, delta=1e-6, expected_records=records, keys=keys, encoder=encoder, nonce="test")
+    return plan_with(schema, epsilon=1.0, delta=1e-6, expected_records=records, keys=keys, encoder=encoder, nonce="test")
 
 
 @pytest.mark.parametrize("encoder", ["scheduled-pairs", "count-sketch"])
 def test_every_role_has_one_and_memory_holds_the_levels(encoder):
-    plan = planned(100_000, 1 << 14, encoder)
+    plan = planned_for(100_000, 1 << 14, encoder)
     foreseen = forecast(plan)
     assert len(foreseen.parties) == 3
     for party, one in enumerate(foreseen.parties):
@@ -43,7 +43,7 @@ def test_every_role_has_one_and_memory_holds_the_levels(encoder):
 @pytest.mark.parametrize("more", [{"records": 400_000}, {"keys": 1 << 22}])
 def test_more_to_do_takes_longer(more):
     base = {"records": 50_000, "keys": 1 << 20}
-    less, longer = forecast(planned(**base)), forecast(planned(**(base | more)))
+    less, longer = forecast(planned_for(**base)), forecast(planned_for(**(base | more)))
     for one, other in zip((*less.parties, less.server, less.trial), (*longer.parties, longer.server, longer.trial), strict=True):
         assert other.work > one.work
         assert other.memory > one.memory
@@ -52,7 +52,7 @@ def test_more_to_do_takes_longer(more):
 @pytest.mark.parametrize("encoder", ["grr", "published"])
 def test_encoders_for_comparison_have_none(encoder):
     schema = Schema.of({party: [Attribute.integer(party, 3)] for party in "ab"})
-    plan = make_plan(schema, epsilon=1.0, expected_records=1000, encoder=encoder, claim_as_published=encoder == "published")
+    plan = plan_with(schema, epsilon=1.0, expected_records=1000, encoder=encoder, claim_as_published=encoder == "published")
     assert plan.encoder == encoder
     assert forecast(plan) is None
 
@@ -68,7 +68,7 @@ SIZES = {
 def test_cells_are_within_two_of_those_of_a_graph_grown_in_any_order(sizes):
     limit = 100_000
     schema = Schema.of({"a": [Attribute.integer(f"a{i}", n) for i, n in enumerate(sizes)], "b": [Attribute.integer("b", 9)]})
-    plan = make_plan(schema, epsilon=1.0, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test")
+    plan = plan_with(schema, epsilon=1.0, delta=1e-6, expected_records=40_000, keys=1 << 10, nonce="test")
     budget = CliqueBudget(sizes, limit)
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     random.Random(1).shuffle(pairs)
@@ -91,7 +91,6 @@ import json, re, sys
 from pathlib import Path
 import numpy as np
 from vertimrf.plan.forecast import forecast
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol

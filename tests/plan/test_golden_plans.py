@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 
 # Written by the planner as it was before it was made to scale to hundreds of attributes; whose cliques are free is later, and the
@@ -52,7 +52,7 @@ def figures(case: str) -> dict[str, Any]:
     """What a plan decides: whole numbers as a digest, noise scales as they are."""
     sizes, parties, records, options = CASES[case]
     schema = Schema.of({"all": [Attribute.integer(f"a{i}", size) for i, size in enumerate(sizes)]}).split(parties)
-    plan = make_plan(schema, epsilon=1.0, delta=1 / records, expected_records=records, nonce="test", **options)
+    plan = plan_with(schema, epsilon=1.0, delta=1 / records, expected_records=records, nonce="test", **options)
     sketch = plan.sketch
     counts = {} if sketch is None else {key: value for key, value in vars(sketch).items() if not isinstance(value, float)}
     # Phantoms follow the noise.

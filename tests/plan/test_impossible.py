@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planning import plan_with
 
 from tests.builders import schema_of
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Combination, Condition, Impossible, contradiction, never
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 
 AGE = Attribute.numeric("age", range(0, 101, 5), integral=True, missing=True)
@@ -251,9 +251,9 @@ def test_a_party_states_only_its_own() -> None:
 def test_one_that_needs_more_than_tau_is_no_plan() -> None:
     wide = Impossible.of(age="missing", claims=4, grade=1)
     schema = Schema.of({"one": [AGE, CLAIMS], "two": [SEX, GRADE]}, impossible=[wide])
-    make_plan(schema, epsilon=1.0, expected_records=1000, tau=21 * 5 * 4)
+    plan_with(schema, epsilon=1.0, expected_records=1000, tau=21 * 5 * 4)
     with pytest.raises(PlanError, match=r"Impossible combination 1 \(.*\) needs a clique of 420 cells, more than tau = 419;"):
-        make_plan(schema, epsilon=1.0, expected_records=1000, tau=419)
+        plan_with(schema, epsilon=1.0, expected_records=1000, tau=419)
 
 
 def test_long_lists_are_cut() -> None:
@@ -261,7 +261,7 @@ def test_long_lists_are_cut() -> None:
     schema = Schema.of({"p": [CLAIMS, GRADE]}, impossible=many)
     assert schema.named(range(8)).endswith("impossible combination 5 (claims = 2 and grade = 1) and 3 more")
     assert schema.named([1], start=False) == "impossible combination 2 (claims = 0 and grade = 2)"
-    summary = make_plan(schema, epsilon=1.0, expected_records=1000).summary()
+    summary = plan_with(schema, epsilon=1.0, expected_records=1000).summary()
     assert "in no row: claims = 0 and grade = 1;" in summary
     assert "; claims = 2 and grade = 1; and 3 more." in summary
 
@@ -270,7 +270,7 @@ def test_they_cost_no_privacy() -> None:
     """Public knowledge: the same events as without."""
     parties = {"one": [AGE, CLAIMS], "two": [SEX, GRADE]}
     stated = Schema.of(parties, impossible=[Impossible.of(age={"below": 15}, grade=1)])
-    with_any, without = (make_plan(s, epsilon=1.0, expected_records=1000, nonce="t") for s in (stated, Schema.of(parties)))
+    with_any, without = (plan_with(s, epsilon=1.0, expected_records=1000, nonce="t") for s in (stated, Schema.of(parties)))
     assert with_any.entries() == without.entries()
     assert with_any.digest() != without.digest()
     assert "impossible, and so in no row: age below 15 and grade = 1." in with_any.summary()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from planning import plan_with
 
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
@@ -82,14 +82,14 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
     for name in ("schema.toml", "schema.json"):
         merged.save(tmp_path / name)
         assert Schema.load(tmp_path / name) == merged
-    plan = make_plan(merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
+    plan = plan_with(merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
     ledger = plan.ledger()
     assert [e.release for e in ledger.entries[:2]] == ["id-x", "id-y"]
     assert ledger.prior == 2
     assert 0.99 < ledger.epsilon <= 1.0
     # The rest alone costs what is left, at the delta that is left.
     plain = Schema.merge({"one": closed(), "other": closed(party="b")})
-    alone = make_plan(plain, epsilon=0.85, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
+    alone = plan_with(plain, epsilon=0.85, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce="x")
     assert plan.count_sigma == pytest.approx(alone.count_sigma, rel=5e-3)
     assert Plan.from_json(plan.to_json()) == plan
     assert merged.split([1, 3]).spent == merged.spent
@@ -98,7 +98,7 @@ def test_what_was_spent_on_domains_goes_along_to_the_plan_and_its_ledger(tmp_pat
 def test_domains_found_once_are_paid_for_once_by_two_plans():
     merged = Schema.merge({"one": closed(entry("x")), "other": closed(party="b")})
     plans = [
-        make_plan(merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce=nonce).ledger()
+        plan_with(merged, epsilon=1.0, delta=1e-9, expected_records=5000, encoder="count-sketch", nonce=nonce).ledger()
         for nonce in "xy"
     ]
     together = Ledger.together(plans)
@@ -113,10 +113,10 @@ def test_domains_found_once_are_paid_for_once_by_two_plans():
 def test_nothing_left_of_the_target_is_said():
     schema = Schema.merge({"one": closed(entry("x", 2.0)), "other": closed(party="b")})
     with pytest.raises(PlanError, match=r"has spent epsilon 2 .*nothing is left of the target, epsilon 1"):
-        make_plan(schema, epsilon=1.0, delta=1e-9, expected_records=5000)
+        plan_with(schema, epsilon=1.0, delta=1e-9, expected_records=5000)
     late = Schema.merge({"one": closed(entry("x", 0.1, 1e-8)), "other": closed(party="b")})
     with pytest.raises(PlanError, match=r"delta .*raise it"):
-        make_plan(late, epsilon=1.0, delta=1e-9, expected_records=5000)
+        plan_with(late, epsilon=1.0, delta=1e-9, expected_records=5000)
 
 
 def test_a_part_without_private_domains_is_itself():

@@ -8,30 +8,30 @@ from dataclasses import replace
 
 import pytest
 from builders import schema_of
+from planning import plan_with
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
 from vertimrf.plan.plan import LocalPlan, Plan, check_target
-from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
 from vertimrf.trial import plan_for
 
 
-def plan_with(**options):
+def small_plan(**options):
     schema = schema_of(one={"a": 4, "b": 3}, two={"x": 4, "y": 2})
     settings = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"} | options
-    return make_plan(schema, **settings)
+    return plan_with(schema, **settings)
 
 
 @pytest.fixture(scope="module")
 def content():
-    return plan_with(keys=1 << 16, encoder="scheduled-pairs").to_json()
+    return small_plan(keys=1 << 16, encoder="scheduled-pairs").to_json()
 
 
 @pytest.fixture(scope="module")
 def counted():
-    return plan_with(keys=1 << 16).to_json()
+    return small_plan(keys=1 << 16).to_json()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def counted():
     [{}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"}, {"encoder": "published", "claim_as_published": True}],
 )
 def test_a_plan_is_read_back(options):
-    plan = plan_with(keys=1 << 16, **options)
+    plan = small_plan(keys=1 << 16, **options)
     back = Plan.from_json(json.loads(json.dumps(plan.to_json())))
     assert back == plan
     assert back.digest() == plan.digest()
@@ -47,13 +47,13 @@ def test_a_plan_is_read_back(options):
 
 @pytest.mark.parametrize(("tau", "free"), [(4 * 3 * 4 * 2, True), (4 * 3 * 4 * 2 - 1, False)])
 def test_marginals_compete_for_cliques_unless_one_holds_the_attributes_of_all_parties(tau, free):
-    assert [local.free for local in plan_with(keys=1 << 12, tau=tau).local] == [free, free]
+    assert [local.free for local in small_plan(keys=1 << 12, tau=tau).local] == [free, free]
 
 
 @pytest.mark.parametrize(("records", "delta"), [(1, 1e-6), (500, 1e-6), (40_000, 1 / 40_000**2)])
 def test_the_default_delta_is_small_however_few_records_there_are(records, delta):
     schema = schema_of(one={"a": 4}, two={"x": 4})
-    assert make_plan(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta == delta
+    assert plan_with(schema, epsilon=1.0, expected_records=records, nonce="test", keys=1 << 12).delta == delta
 
 
 def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
@@ -66,7 +66,7 @@ def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)])
 def test_targets_up_to_the_bounds_can_be_planned_for(epsilon, delta):
-    plan = make_plan(schema_of(one={"a": 2}, two={"b": 3}), epsilon=epsilon, delta=delta, expected_records=1000)
+    plan = small_plan(schema_of(one={"a": 2}, two={"b": 3}), epsilon=epsilon, delta=delta, expected_records=1000)
     assert 0 < plan.ledger().epsilon <= epsilon
 
 
@@ -90,7 +90,7 @@ def test_no_noise_of_a_local_model_is_negative_or_endless(field, value):
 
 @pytest.mark.parametrize("options", [{"encoder": "grr"}, {"encoder": "published", "claim_as_published": True, "keys": 100}])
 def test_sketches_that_do_not_fit_their_groups_are_refused(options):
-    content = plan_with(**options).to_json()
+    content = small_plan(**options).to_json()
     sizes = content["sketch"]["sizes"]
     for other in ([*sizes[:-1], sizes[-1] + 1], sizes[:-1], sizes[::-1]):
         with pytest.raises(PlanError, match="do not fit its groups"):
@@ -166,7 +166,7 @@ def counted_plan(released, **options):
     entry = LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "two-sided geometric, scale 50")
     schema = schema_of(one={"a": 4}, two={"x": 4})
     settings = {"epsilon": 1.0, "delta": 1e-9, "keys": 1 << 12, "prior": (entry,)} | options
-    return make_plan(schema, expected_records=released, **settings)
+    return plan_with(schema, expected_records=released, **settings)
 
 
 @pytest.mark.parametrize("encoder", ["scheduled-pairs", "grr"])
@@ -202,11 +202,11 @@ def test_a_plan_from_an_edited_count_is_refused():
 
 
 def test_two_plans_never_share_a_nonce_unless_asked_to():
-    assert plan_with(keys=1 << 12, nonce=None).nonce != plan_with(keys=1 << 12, nonce=None).nonce
+    assert small_plan(keys=1 << 12, nonce=None).nonce != small_plan(keys=1 << 12, nonce=None).nonce
 
 
 def test_a_plan_states_its_standing():
     stated = "Private (add or remove one record): epsilon 1 at delta 2.5e-09, for the whole run."
-    assert str(plan_with(keys=1 << 12).standing) == stated
-    assert plan_with(keys=1 << 12, encoder="grr").standing.neighbours == "replace one record"
-    assert "delta is above 1 / expected records" in str(plan_with(keys=1 << 12, delta=1e-4).standing)
+    assert str(small_plan(keys=1 << 12).standing) == stated
+    assert small_plan(keys=1 << 12, encoder="grr").standing.neighbours == "replace one record"
+    assert "delta is above 1 / expected records" in str(small_plan(keys=1 << 12, delta=1e-4).standing)

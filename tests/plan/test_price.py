@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.plan import price
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS, make_plan
+from vertimrf.plan.planner import CEILING_ABOVE_PHANTOMS, FLOOR_BELOW_PHANTOMS
 from vertimrf.plan.price import ledger_of_releases, price_in_words
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import ORDERS, epsilon
@@ -28,7 +29,7 @@ def plan_of(parties, **options):
     schema = Schema.of({name: PARTIES[name] for name in parties})
     settings = {"epsilon": 0.55, "expected_records": 30_000, "delta": 1 / 30_000, "nonce": "test"}
     settings |= {"keys": 1 << 19, "encoder": "scheduled-pairs"} | options
-    return make_plan(schema, **settings)
+    return plan_with(schema, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import dealt, schema_of
+from planning import plan_with
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError
 from vertimrf.keys import KeyRing
@@ -15,7 +16,6 @@ from vertimrf.model.measurement import bin_table
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schedule import Group, Schedule, crossing_pairs, draft_schedule, smallest_triples
 from vertimrf.server.cross_party import predicted_marginals
 from vertimrf.server.server import Server
@@ -39,7 +39,7 @@ def tables_of(seed=0):
 
 def plan_of(**changes):
     settings = {"epsilon": 2.0, "expected_records": ROWS, "nonce": "schedule", "keys": 1 << 18, "encoder": "scheduled-pairs"}
-    return make_plan(SCHEMA, public_keys=RING.public, **settings | changes)
+    return plan_with(SCHEMA, public_keys=RING.public, **settings | changes)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_three_way_dependence_across_parties_survives(plan):
 @pytest.mark.parametrize("parties", [((2, 3), (5,), (2,)), ((1,), (1,))])
 def test_parties_of_few_attributes(parties):
     schema = schema_of(**dict(zip("abc", parties, strict=False)))
-    plan = make_plan(schema, epsilon=1.0, expected_records=500, nonce="odd", keys=1 << 12, encoder="scheduled-pairs")
+    plan = plan_with(schema, epsilon=1.0, expected_records=500, nonce="odd", keys=1 << 12, encoder="scheduled-pairs")
     rng = np.random.default_rng(0)
     tables = dealt(schema, np.array([rng.integers(0, a.size, 500) for a in schema.attributes]))
     codes = run_protocol(plan, tables, RunOptions(rows=100, seed=0)).result.codes
@@ -141,10 +141,10 @@ def test_schedules_are_cut_to_what_can_be_measured():
 
 def test_messages_stay_within_their_budget():
     schema = schema_of(a=(40,) * 6, b=(40,) * 6)
-    plan = make_plan(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=5_000_000)
+    plan = plan_with(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=5_000_000)
     assert 0.9 * 5_000_000 < max(plan.message_size(party) for party in (0, 1)) <= 5_000_000
     with pytest.raises(PlanError, match="message_bytes"):
-        make_plan(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=3)
+        plan_with(schema, epsilon=1.0, expected_records=10**6, nonce="large", message_bytes=3)
 
 
 def test_predicted_errors_are_those_achieved():
@@ -161,7 +161,7 @@ def test_predicted_errors_are_those_achieved():
     found: dict = {}
     runs = 20
     for run in range(runs):
-        plan = make_plan(
+        plan = plan_with(
             schema, epsilon=1.0, expected_records=ROWS, nonce=f"predicted {run}", keys=1 << 15, local_models=False,
             encoder="scheduled-pairs",
         )  # fmt: skip

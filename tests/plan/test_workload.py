@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import dealt, schema_of
+from planning import plan_with
 
 from vertimrf.errors import PlanError, SchemaError
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.options import RunOptions
 from vertimrf.party.local_model import choose_marginals
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan, plan_local
+from vertimrf.plan.planner import plan_local
 from vertimrf.plan.workload import LEAST_RELEVANCE, Workload
 from vertimrf.trial import run_protocol
 
@@ -35,15 +36,15 @@ def test_relevance_by_hand():
 @pytest.mark.parametrize("wrong", [["ab"], [[]], [["a", "a"]], {("a", "b"): 0.0}, {("a", "b"): float("nan")}])
 def test_what_is_refused(wrong):
     with pytest.raises(PlanError, match="workload"):
-        make_plan(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, workload=wrong)
+        plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, workload=wrong)
     with pytest.raises(SchemaError, match="no attribute 'z'"):
         Workload.of(SCHEMA, [["z"]])
 
 
 def test_plans_carry_it_and_those_without_are_as_before():
-    plain = make_plan(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n")
+    plain = plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n")
     assert "workload" not in plain.to_json()
-    plan = make_plan(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["x", "a"]])
+    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=1000, keys=1 << 12, nonce="n", workload=[["x", "a"]])
     assert plan.digest() != plain.digest()
     assert plan.ledger().epsilon == plain.ledger().epsilon
     back = Plan.from_json(plan.to_json())
@@ -72,7 +73,7 @@ def test_the_global_graph_spends_its_cliques_on_what_matters():
     tables = dealt(schema, np.stack(copies))
     inside = {}
     for name, workload in (("alike", None), ("wanted", [["b", "y"]])):
-        plan = make_plan(schema, epsilon=20.0, expected_records=8000, keys=1 << 14, tau=36, workload=workload)
+        plan = plan_with(schema, epsilon=20.0, expected_records=8000, keys=1 << 14, tau=36, workload=workload)
         tree = run_protocol(plan, tables, RunOptions(seed=0)).result.model.tree
         inside[name] = tree.covering((1, 3)) >= 0
     assert inside == {"alike": False, "wanted": True}

@@ -6,10 +6,10 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from planning import plan_with
 
 from vertimrf.cli import main
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 
 SKETCHES = "--sketch-keys 131072 --phantoms 6326 --floor 9 --ceiling 20 --attributes-per-key 2 --gamma 1 --delta 4.6352e-05"
@@ -41,7 +41,7 @@ def test_count_sketches_alone():
 def test_a_plan(tmp_path):
     attributes = tuple(Attribute(name=n, kind="integer", codes=4) for n in "abxy")
     schema = Schema(attributes=attributes, parties=(("one", ("a", "b")), ("two", ("x", "y"))))
-    plan = make_plan(schema, epsilon=0.7, expected_records=10_000, nonce="test", keys=1 << 12)
+    plan = plan_with(schema, epsilon=0.7, expected_records=10_000, nonce="test", keys=1 << 12)
     plan.save(tmp_path / "plan.json")
     outcome = account(str(tmp_path / "plan.json"), "--json", str(tmp_path / "priced.json"))
     assert outcome.exit_code == 0
@@ -56,7 +56,7 @@ def test_a_plan(tmp_path):
 def test_plans_over_the_same_people_add_up(tmp_path):
     schema = Schema.of({"one": [Attribute.integer("a", 4)], "two": [Attribute.integer("x", 4)]})
     for name, epsilon in (("small", 0.3), ("large", 0.7)):
-        make_plan(schema, epsilon=epsilon, delta=1e-5, expected_records=10_000, nonce=name, keys=1 << 12).save(tmp_path / name)
+        plan_with(schema, epsilon=epsilon, delta=1e-5, expected_records=10_000, nonce=name, keys=1 << 12).save(tmp_path / name)
     both = account(str(tmp_path / "small"), str(tmp_path / "large"), "--json", str(tmp_path / "both.json"))
     assert both.exit_code == 0, both.output
     assert "2 plans over the same people" in both.output

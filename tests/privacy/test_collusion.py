@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import schema_of
+from planning import plan_with
 
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import delta, epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent
@@ -139,7 +139,7 @@ def against(plan, colluder):
 @pytest.mark.parametrize("changes", [{}, {"records_per_person": 2}, {"message_bytes": 40_000}, {"epsilon": 3.0, "delta": 1e-9}])
 @pytest.mark.parametrize("schema", [TWO, THREE], ids=["two parties", "three"])
 def test_the_total_is_that_of_the_worst_colluder(schema, changes):
-    plan = make_plan(schema, **{"epsilon": 1.0, "expected_records": 20_000, "nonce": "test", "message_bytes": 200_000} | changes)
+    plan = plan_with(schema, **{"epsilon": 1.0, "expected_records": 20_000, "nonce": "test", "message_bytes": 200_000} | changes)
     assert plan.sketch.weights or plan.records_per_person > 1
     each = [against(plan, colluder) for colluder in range(len(plan.party_names))]
     # Numbers are rounded up to even ones, of hundreds and more, and several events by more than one.
@@ -151,7 +151,7 @@ def test_the_total_is_that_of_the_worst_colluder(schema, changes):
 
 def test_sketches_of_agreement_are_part_of_it():
     shared = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.part("right"))})
-    plan = make_plan(shared, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=200_000)
+    plan = plan_with(shared, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=200_000)
     assert plan.agreement
     assert plan.ledger().colluding_epsilon == pytest.approx(max(against(plan, 0), against(plan, 1)), rel=1e-3)
     without = [entry for entry in plan.entries() if "agree on" not in entry.released]
@@ -159,7 +159,7 @@ def test_sketches_of_agreement_are_part_of_it():
 
 
 def test_a_party_without_attributes_that_vary_may_collude_too():
-    plan = make_plan(schema_of(left=(4, 3), none=(1,), right=(5,)), epsilon=1.0, expected_records=20_000, message_bytes=100_000)
+    plan = plan_with(schema_of(left=(4, 3), none=(1,), right=(5,)), epsilon=1.0, expected_records=20_000, message_bytes=100_000)
     # Against it everything of both others counts.
     sketch = plan.sketch
     numbers = sum(map(sketch.weight, range(3))) * sketch.repetitions
@@ -170,7 +170,7 @@ def test_a_party_without_attributes_that_vary_may_collude_too():
 
 def test_it_grows_with_the_messages():
     spent = [
-        make_plan(TWO, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=size).ledger().colluding_epsilon
+        plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce="test", message_bytes=size).ledger().colluding_epsilon
         for size in (2_000, 10_000, 50_000, 250_000, 1_000_000)
     ]
     assert all(large > 1.2 * small for small, large in itertools.pairwise(spent))
@@ -179,15 +179,15 @@ def test_it_grows_with_the_messages():
 def test_what_rests_on_the_secret_alone_has_no_epsilon_and_what_owes_it_nothing_keeps_its_own():
     options = {"epsilon": 1.0, "expected_records": 20_000, "nonce": "test"}
     for more in ({"encoder": "scheduled-pairs"}, {"encoder": "published", "claim_as_published": True}):
-        ledger = make_plan(TWO, **options, message_bytes=1_000_000, **more).ledger()
+        ledger = plan_with(TWO, **options, message_bytes=1_000_000, **more).ledger()
         assert math.isinf(ledger.colluding_epsilon)
         assert "with the server: no epsilon" in ledger.table()
-    responses = make_plan(TWO, **options, encoder="grr").ledger()
+    responses = plan_with(TWO, **options, encoder="grr").ledger()
     assert responses.colluding_epsilon < responses.epsilon
     event = responses.entries[-1].event
     assert [part.sizes for _, part in responses.entries[-1].parts] == [event.sizes[:4], event.sizes[4:]]
     # Nobody colludes where one holds everything.
-    alone = make_plan(schema_of(one=(3, 4)), **options).ledger()
+    alone = plan_with(schema_of(one=(3, 4)), **options).ledger()
     assert alone.colluding_epsilon is None
     assert "collude" not in alone.table()
 
@@ -195,7 +195,7 @@ def test_what_rests_on_the_secret_alone_has_no_epsilon_and_what_owes_it_nothing_
 def test_a_geometric_sketch_is_given_away_by_a_known_level():
     """With the record no level below its hash is ever published; without it such levels occur: a loss without bound, whatever
     the phantoms of a plan."""
-    sketch = make_plan(TWO, epsilon=1.0, expected_records=20_000, encoder="scheduled-pairs", message_bytes=1_000_000).sketch
+    sketch = plan_with(TWO, epsilon=1.0, expected_records=20_000, encoder="scheduled-pairs", message_bytes=1_000_000).sketch
     # A hash above the floor, averaged over hashes: P(the record's level is above all phantoms') is about 1 / (phantoms + 1).
     levels = np.arange(sketch.floor, sketch.ceiling)
     cdf = np.append((1 - 2.0**-levels) ** sketch.phantoms, 1.0)
@@ -228,7 +228,7 @@ def test_what_was_spent_beforehand_and_what_nobody_owns_counts():
 
 @pytest.mark.parametrize("options", [{}, {"encoder": "scheduled-pairs"}, {"encoder": "grr"}])
 def test_a_ledger_with_it_survives_its_file(options):
-    ledger = make_plan(TWO, epsilon=1.0, expected_records=20_000, nonce="test", **options).ledger()
+    ledger = plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce="test", **options).ledger()
     data = json.loads(json.dumps(ledger.to_json(), allow_nan=False))
     back = Ledger.from_json(data)
     assert back == ledger
@@ -245,12 +245,12 @@ def test_a_ledger_from_before_has_none():
 
 def test_several_plans_add_up_against_one_party_that_colludes_in_all():
     plans = [
-        make_plan(TWO, epsilon=1.0, expected_records=20_000, nonce=nonce, message_bytes=100_000, delta=1e-7) for nonce in "ab"
+        plan_with(TWO, epsilon=1.0, expected_records=20_000, nonce=nonce, message_bytes=100_000, delta=1e-7) for nonce in "ab"
     ]
     both = Ledger.together([plan.ledger() for plan in plans])
     one = plans[0].ledger().colluding_epsilon
     assert 1.3 * one < both.colluding_epsilon < 2 * one
-    pairs = make_plan(TWO, epsilon=1.0, expected_records=20_000, encoder="scheduled-pairs", message_bytes=100_000, delta=1e-7)
+    pairs = plan_with(TWO, epsilon=1.0, expected_records=20_000, encoder="scheduled-pairs", message_bytes=100_000, delta=1e-7)
     assert math.isinf(Ledger.together([plans[0].ledger(), pairs.ledger()]).colluding_epsilon)
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import schema_of
+from planning import plan_with
 from scipy.stats import chisquare
 
 from vertimrf.errors import PrivacyError
-from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.accountant import by_pld, by_renyi, delta
 from vertimrf.privacy.count_sketch import _log_power, backward_renyi, excess, forward_renyi, ratio_law
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, event_from_json, event_to_json
@@ -118,7 +118,7 @@ def test_a_small_budget_has_a_price_however_many_records_there_are():
     """Privacy-loss distributions resolve no delta below 1e-16 a number; moments up to order 2000 do."""
     schema = schema_of(one=(10,) * 8, two=(10,) * 8)
     for records, target in ((10**5, 0.05), (10**5, 0.2), (10**6, 0.1), (10**7, 0.3)):
-        ledger = make_plan(schema, epsilon=target, expected_records=records, nonce="small").ledger()
+        ledger = plan_with(schema, epsilon=target, expected_records=records, nonce="small").ledger()
         assert 0.99 * target < ledger.epsilon <= target
 
 

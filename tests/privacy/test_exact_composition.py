@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 import pytest
+from planning import plan_with
 from scipy import integrate, optimize
 
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import delta as accounted_delta
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, SketchEvent, ThresholdEvent
@@ -163,7 +163,7 @@ PLANS = {
 )
 def test_the_ledger_is_never_below_an_exact_composition_and_within_a_hundredth(name):
     shape, options = PLANS[name]
-    ledger = make_plan(schema_of(*shape), nonce="exact", **options).ledger()
+    ledger = plan_with(schema_of(*shape), nonce="exact", **options).ledger()
     assert ledger.method == "pld"
     prior = ledger.prior
     before = sum(entry.event.pure_epsilon for entry in ledger.entries[:prior])

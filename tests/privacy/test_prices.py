@@ -8,11 +8,11 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.errors import PrivacyError
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import SCORE_GRID, SCORE_SENSITIVITY
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.accountant import by_renyi, delta, epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, GRREvent, SketchEvent, under_replacement
@@ -25,7 +25,7 @@ SIZES = {"one": (6, 5, 4, 7), "two": (5, 7, 6, 5, 3), "three": (4,)}
 def plan_of(**changes):
     schema = Schema.of({name: [Attribute.integer(f"{name}{i}", s) for i, s in enumerate(own)] for name, own in SIZES.items()})
     settings = {"epsilon": 1.0, "delta": 1e-5, "expected_records": 3000, "nonce": "prices", "keys": 1 << 10, "tau": 3000}
-    return make_plan(schema, **settings | changes)
+    return plan_with(schema, **settings | changes)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from builders import schema_of
 from click.testing import CliRunner
+from planning import plan_with
 from roles import run_server
 from scipy import stats
 
@@ -22,7 +23,6 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, SketchEvent, under_replacement
 from vertimrf.published.randomised_response import count_marginal, expected_sigma, respond
@@ -37,7 +37,7 @@ SCHEMA = schema_of(one={"a": 4, "b": 1}, two={"x": 4, "y": 2})
 
 @pytest.fixture(scope="module")
 def plan():
-    return make_plan(SCHEMA, epsilon=4.0, expected_records=ROWS, nonce="test", encoder="grr")
+    return plan_with(SCHEMA, epsilon=4.0, expected_records=ROWS, nonce="test", encoder="grr")
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +223,7 @@ def test_theorem_3_claims_half_of_what_pure_privacy_costs():
 
 
 def test_a_run_finds_the_correlation(parts):
-    plan = make_plan(SCHEMA, epsilon=16.0, expected_records=ROWS, nonce="test", encoder="grr")
+    plan = plan_with(SCHEMA, epsilon=16.0, expected_records=ROWS, nonce="test", encoder="grr")
     codes = run_protocol(plan, parts, RunOptions(seed=1)).result.codes
     # Agreement of a and x is 1 in the truth and a quarter for independent parties.
     assert np.mean(codes[0] == codes[2]) > 0.7
@@ -267,8 +267,8 @@ def test_bad_parameters_are_one_sentence(bad):
 
 def test_attributes_of_one_value_have_no_responses():
     schema = schema_of(one={"a": 1, "b": 3}, two={"x": 1, "y": 2})
-    sketch = make_plan(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch
+    sketch = plan_with(schema, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch
     assert isinstance(sketch, ResponsePlan)
     assert sketch.sizes == (3, 2)
     none = schema_of(one={"a": 1}, two={"x": 1})
-    assert make_plan(none, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch is None
+    assert plan_with(none, epsilon=1.0, expected_records=10, nonce="test", encoder="grr").sketch is None

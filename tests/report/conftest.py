@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.named_model import Model
 from vertimrf.options import RunOptions
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.report.run import Run
 from vertimrf.tables.table import Table
@@ -60,7 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         Table(schema.part(name), digests, np.ascontiguousarray(codes[list(schema.party_attributes(name))]))
         for name, _ in schema.parties
     ]
-    plan = make_plan(schema, epsilon=8.0, expected_records=RECORDS, message_bytes=200_000, tau=5000)
+    plan = plan_with(schema, epsilon=8.0, expected_records=RECORDS, message_bytes=200_000, tau=5000)
     trial = run_protocol(plan, parts, RunOptions(seed=0))
     folder = tmp_path_factory.mktemp("run")
     Model(schema, trial.model, trial.ledger).save(folder / "run.model")

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 import vertimrf
 from vertimrf.cli import main
 from vertimrf.errors import PlanError, SchemaError
+from vertimrf.plan.options import PlanOptions
 from vertimrf.report import figures
 from vertimrf.report.content import content
 from vertimrf.report.figures import shown
@@ -229,7 +230,7 @@ def test_runs_of_one_holder_too(tmp_path: Path) -> None:
     schema = vertimrf.Schema.of({"all": [vertimrf.Attribute.integer("a", 3), vertimrf.Attribute.integer("b", 2)]})
     rng = np.random.default_rng(1)
     a = rng.integers(0, 3, 2000)
-    fitted = vertimrf.Synthesizer(schema, expected_records=2000).fit(pd.DataFrame({"a": a, "b": a > 0}).astype(int), epsilon=2.0)
+    fitted = vertimrf.Synthesizer(schema, planning=PlanOptions(expected_records=2000)).fit(pd.DataFrame({"a": a, "b": a > 0}).astype(int), epsilon=2.0)
     fitted.save(tmp_path / "run.model")
     (tmp_path / "report.json").write_text(json.dumps(fitted.to_json()))
     text = Reader(page(Run.open(tmp_path))).text

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from builders import schema_of
+from planning import plan_with
 from scipy.stats import norm
 
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, ThresholdEvent
 from vertimrf.privacy.ledger import Ledger, LedgerEntry
@@ -30,7 +30,7 @@ SHARED = Schema.of({"left": TWO.part("left"), "right": (TWO.attributes[0], *TWO.
 )  # fmt: skip
 def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any]) -> None:
     given = {"schema": TWO, "epsilon": 4.0, "expected_records": 20_000} | options
-    ledger = make_plan(**given).ledger()
+    ledger = plan_with(**given).ledger()
     told = steps(ledger)
     assert len(told) == len(ledger.entries)
     assert math.isclose(sum(step.share for step in told), 1.0)
@@ -77,17 +77,17 @@ def test_odds_are_those_of_the_best_guess() -> None:
 
 
 def test_the_guarantee_is_told_for_what_it_is() -> None:
-    plan = make_plan(TWO, epsilon=1.0, expected_records=20_000)
+    plan = plan_with(TWO, epsilon=1.0, expected_records=20_000)
     told = " ".join(guarantee(plan.standing, True))
     assert "73.1 times out of 100" in told
     assert "but for the parties' secret" in told
     assert "add or remove one record" in told
     assert "secret" not in " ".join(guarantee(plan.standing, False))
-    several = make_plan(TWO, epsilon=1.0, expected_records=20_000, records_per_person=3).standing
+    several = plan_with(TWO, epsilon=1.0, expected_records=20_000, records_per_person=3).standing
     assert "up to 3 records" in " ".join(guarantee(several, True))
-    replaced = make_plan(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").standing
+    replaced = plan_with(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").standing
     assert "which of two possible records" in " ".join(guarantee(replaced, True))
-    assert "hardly any protection" in " ".join(guarantee(make_plan(TWO, epsilon=9.0, expected_records=20_000).standing, True))
+    assert "hardly any protection" in " ".join(guarantee(plan_with(TWO, epsilon=9.0, expected_records=20_000).standing, True))
     not_private = Ledger(plan.entries(), plan.delta).not_private("noise was fixed").standing
     assert guarantee(not_private, True)[0] == "No privacy guarantee covers this run."
     assert "noise was fixed" in guarantee(not_private, True)[1]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 from builders import schema_of
 
+from vertimrf.plan.options import PlanOptions
 from vertimrf.runs.party_run import PartyRun
 from vertimrf.runs.server_run import ServerRun
 
@@ -42,7 +43,7 @@ class Conversation:
         folder.mkdir(exist_ok=True)
         tables = write_tables(folder, seed)
         server = ServerRun.create(
-            folder / "server", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000
+            folder / "server", schema=SCHEMA, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000)
         )
         parties = {
             name: PartyRun.create(folder / f"{name}.run", name=name, table=tables[name], id="id") for name in server.parties

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from builders import schema_of
+from planning import plan_with
 from runs.conversation import RECORDS, SCHEMA, Conversation, files_of
 
 from vertimrf.errors import MessageError, PlanError, PrivacyError, RunError, SchemaError, TableError
@@ -21,7 +22,7 @@ from vertimrf.keys import PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.releases import Releases, record_name
 from vertimrf.party.secret import Secret, seal_secret
-from vertimrf.plan.planner import make_plan
+from vertimrf.plan.options import PlanOptions
 from vertimrf.runs.files import file_name
 from vertimrf.runs.folder import locked
 from vertimrf.runs.party_run import PartyRun
@@ -196,7 +197,7 @@ def test_an_envelope_of_any_other_party_is_refused(tmp_path):
     """Of three parties the last gets one of the second, who stands in the plan and could have sealed it."""
     schema = schema_of(one={"a": 2}, two={"b": 2}, three={"c": 2})
     (tmp_path / "t.csv").write_text("id,a,b,c\n1,0,0,0\n")
-    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
     runs = {name: PartyRun.create(tmp_path / name, name=name, table=tmp_path / "t.csv", id="id") for name in server.parties}
     back = server.advance({name: party.advance({}) for name, party in runs.items()})
     runs["three"].advance(back["three"])
@@ -327,7 +328,7 @@ def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, plan
     with pytest.raises(RunError, match="a run with another id, table"):
         PartyRun.create(party.folder, name="hospital", table=planned.folder / "insurer.csv", id="person")
     with pytest.raises(RunError, match="another epsilon"):
-        ServerRun.create(planned.server.folder, schema=SCHEMA, epsilon=2.0, expected_records=RECORDS, message_bytes=50_000)
+        ServerRun.create(planned.server.folder, schema=SCHEMA, epsilon=2.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
     with pytest.raises(RunError, match="not of a server"):
         ServerRun(party.folder)
     with pytest.raises(RunError, match="no run folder"):
@@ -339,9 +340,9 @@ def test_a_folder_is_made_once_and_goes_on_with_the_same_settings(tmp_path, plan
     with pytest.raises(TableError, match="no table"):
         PartyRun.create(tmp_path / "new", name="hospital", table=tmp_path / "none.csv", id="id")
     with pytest.raises(PlanError, match="into the run's folder"):
-        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=1.0, expected_records=RECORDS, out="../up.csv")
+        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS), out="../up.csv")
     with pytest.raises(PlanError):
-        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=-1.0, expected_records=RECORDS)
+        ServerRun.create(tmp_path / "s", schema=SCHEMA, epsilon=-1.0, planning=PlanOptions(expected_records=RECORDS))
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "s").exists()
 
@@ -403,7 +404,7 @@ def test_the_message_on_its_way_is_the_servers_alone(over):
 def test_a_plan_with_the_published_encoder_is_refused(planned):
     """It names this party with its key, and is a plan in every other way."""
     keys = planned.server.plan.public_keys
-    plan = make_plan(
+    plan = plan_with(
         SCHEMA, epsilon=1.0, expected_records=RECORDS, keys=64, encoder="published", claim_as_published=True, public_keys=keys
     )
     party = planned.parties["hospital"]
@@ -455,7 +456,7 @@ def test_the_result_is_on_the_disk_before_it_has_its_name(planned, monkeypatch):
 def test_parties_called_as_the_run_calls_its_own_files_are_parties(tmp_path):
     """Refusals of a party's files, and those that are of no party."""
     schema = schema_of(others={"a": 2}, exchange={"b": 2}, other={"c": 2})
-    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, expected_records=RECORDS, message_bytes=50_000)
+    server = ServerRun.create(tmp_path / "server", schema=schema, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
     server.advance({"stranger": {"offer": b"x"}, **{name: {"offer": b"x", "wish": b"y"} for name in server.parties}})
     server.note_exchange(["Something is in the way."])
     assert len(server.state().refused) == 1 + 1 + 2 * len(server.parties)

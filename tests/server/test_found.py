@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import dealt, schema_of
+from planning import plan_with
 
 from vertimrf.options import RunOptions
-from vertimrf.plan.planner import make_plan
 from vertimrf.server.found import size_beneath_noise
 from vertimrf.trial import run_protocol
 
@@ -29,7 +29,7 @@ def test_figures_of_pairs_and_of_single_attributes(encoder: str) -> None:
     records = 4000
     codes = np.array([rng.integers(0, size, records) for size in schema.sizes])
     codes[2] = np.where(rng.random(records) < 0.9, codes[0], codes[2])
-    plan = make_plan(schema, epsilon=8.0, expected_records=records, encoder=encoder, message_bytes=300_000)
+    plan = plan_with(schema, epsilon=8.0, expected_records=records, encoder=encoder, message_bytes=300_000)
     result = run_protocol(plan, dealt(schema, codes), RunOptions(seed=0)).result
     found = result.to_json()["found"]
     assert found["records"] == pytest.approx(records, rel=0.1)

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
 from vertimrf.model.fit import fit
 from vertimrf.model.junction_tree import junction_tree
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.server import global_graph
 from vertimrf.server.global_graph import combine_graphs
@@ -24,7 +24,7 @@ N = 10_000.0
 def plan_of(sizes, held, tau):
     attributes = [Attribute.integer(f"a{i}", s) for i, s in enumerate(sizes)]
     schema = Schema.of({"one": attributes[:held], "two": attributes[held:]})
-    return make_plan(schema, epsilon=1.0, expected_records=int(N), nonce="graph", tau=tau, keys=1000)
+    return plan_with(schema, epsilon=1.0, expected_records=int(N), nonce="graph", tau=tau, keys=1000)
 
 
 def measured(codes, sizes, attributes, sigma=5.0, bins=None):

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import schema_of
+from planning import plan_with
 
 from vertimrf.distances import tvd
 from vertimrf.errors import MessageError
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
-from vertimrf.plan.planner import make_plan
 from vertimrf.server.server import Server
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
@@ -38,7 +38,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def plan():
-    made = make_plan(SCHEMA, epsilon=4.0, expected_records=PEOPLE, message_bytes=500_000)
+    made = plan_with(SCHEMA, epsilon=4.0, expected_records=PEOPLE, message_bytes=500_000)
     assert [group.size for group in made.groups] == [2, 1] * 3
     assert made.sketch.contrasts == (0, 2, 4)
     return made

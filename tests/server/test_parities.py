@@ -10,12 +10,12 @@ import itertools
 
 import numpy as np
 import pytest
+from planning import plan_with
 
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.server.server import Server
 from vertimrf.sketches.intersections import outer_measurement
@@ -36,7 +36,7 @@ def records(seed: int) -> np.ndarray:
 
 
 def run(codes: np.ndarray, held: tuple[slice, slice] = (slice(None), slice(None)), seed: int = 0):
-    plan = make_plan(SCHEMA, epsilon=4.0, delta=1e-5, expected_records=ROWS, nonce=f"{seed:032x}")
+    plan = plan_with(SCHEMA, epsilon=4.0, delta=1e-5, expected_records=ROWS, nonce=f"{seed:032x}")
     assert sum(group.parity for group in plan.groups) == 6 + 3
     digests = np.random.default_rng(seed).integers(0, 1 << 64, ROWS, np.uint64)
     secret = Secret.new()

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders import schema_of
+from planning import plan_with
 
 from vertimrf.distances import tvd
 from vertimrf.errors import MessageError, NoMassError, PlanError, SchemaError
@@ -22,8 +23,7 @@ from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.impossible import Impossible
-from vertimrf.plan.plan import Plan, Shares
-from vertimrf.plan.planner import make_plan
+from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.server.parts import _raking
 from vertimrf.server.server import Server
@@ -61,7 +61,7 @@ def world():
 
 def plan_for(**changes):
     known = {"epsilon": 2.0, "expected_records": 16_000, "encoder": "count-sketch", "message_bytes": 500_000}
-    return make_plan(SCHEMA, **(known | changes))
+    return plan_with(SCHEMA, **(known | changes))
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_three_parties():
         for (name, _), own in zip(schema.parties, at, strict=True)
     ]
     known = {"epsilon": 2.0, "expected_records": PEOPLE, "encoder": "count-sketch", "message_bytes": 500_000}
-    result = run_protocol(make_plan(schema, population="outer", **known), tables, RunOptions(seed=0)).result
+    result = run_protocol(plan_with(schema, population="outer", **known), tables, RunOptions(seed=0)).result
     both = at.all(axis=0)
     assert len(result.overlap.patterns) == 7
     # Presences at three parties have nothing to do with each other here, so that pairs tell of them.
@@ -223,7 +223,7 @@ def test_impossible_combinations_stay_impossible_in_every_part(world):
         for t, (name, _), own in zip(tables, SCHEMA.parties, at, strict=True)
     ]
     known = {"epsilon": 2.0, "expected_records": 16_000, "encoder": "count-sketch", "message_bytes": 200_000}
-    result = run_protocol(make_plan(schema, population="outer", **known), changed, RunOptions(seed=0)).result
+    result = run_protocol(plan_with(schema, population="outer", **known), changed, RunOptions(seed=0)).result
     made = result.codes
     of_one, of_both = result.held != 1, result.held == 2
     assert of_both.sum() > 5_000
@@ -246,7 +246,7 @@ def test_other_people_and_other_secrets_are_one_sentence(world):
 def test_without_sketches_that_tell_other_sizes_are_one_sentence(world):
     _, _, (one, two) = world
     part = Table(two.attributes, two.digests[:9_000], np.ascontiguousarray(two.codes[:, :9_000]))
-    plan = plan_for(shares=Shares(0.01, 0.99, 0.0))
+    plan = plan_for(shares=(0.01, 0.99, 0.0))
     with pytest.raises(MessageError, match=r"different numbers of records .*keep the same people at every party"):
         run_protocol(plan, [one, part], RunOptions(rows=10))
 
@@ -269,7 +269,7 @@ def test_the_population_is_in_the_plan():
         plan_for(population="outer", encoder="grr")
     taken = schema_of(one={"held_by": 3}, two=(2,))
     with pytest.raises(PlanError, match="rename the attribute"):
-        make_plan(taken, epsilon=1.0, expected_records=100, population="outer")
+        plan_with(taken, epsilon=1.0, expected_records=100, population="outer")
 
 
 def test_messages_tell_nothing_of_the_population_but_the_plan(world):

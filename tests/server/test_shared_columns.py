@@ -10,19 +10,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from planning import plan_with
 
 from vertimrf.cli import main
 from vertimrf.distances import distance
 from vertimrf.errors import PlanError
-from vertimrf.evaluate import evaluate
+from vertimrf.evaluate import EvaluationOptions, evaluate
 from vertimrf.files.bits import packed_size
 from vertimrf.message import Message
 from vertimrf.options import RunOptions
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.defaults import SHARES
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import Shares, make_plan
 from vertimrf.plan.price import ledger_of_releases
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import CountSketchEvent
@@ -70,7 +71,7 @@ def tables_of(schema: Schema, rate: float, seed: int = 0) -> tuple[np.ndarray, l
 
 def plan_of(schema: Schema = SCHEMA, **changes: object) -> Plan:
     settings = {"epsilon": 2.0, "delta": 1e-6, "expected_records": RECORDS, "nonce": "test", "message_bytes": 2_000_000} | changes
-    return make_plan(schema, **settings)
+    return plan_with(schema, **settings)
 
 
 def run(rate: float, schema: Schema = SCHEMA, **changes: object) -> tuple[np.ndarray, Result]:
@@ -119,7 +120,7 @@ def test_agreement_takes_its_bytes_and_its_budget_from_the_sketches(epsilon: flo
         # The party with the most values takes nearly all of it.
         assert party or taken > 0.99 * message_bytes
     spent = [(isinstance(entry.event, CountSketchEvent), entry.event.rho) for entry in plan.entries()]
-    assert sum(rho for sketched, rho in spent if sketched) == pytest.approx(Shares().sketches * sum(rho for _, rho in spent))
+    assert sum(rho for sketched, rho in spent if sketched) == pytest.approx(SHARES[2] * sum(rho for _, rho in spent))
 
 
 def test_what_all_hold_is_sketched_where_nobody_measures_pairs() -> None:
@@ -222,7 +223,7 @@ def test_the_command_line_takes_shared_columns(tmp_path: Path) -> None:
     # Evaluation takes the first party's; and one party's own.
     everything = evaluate([a, b], out, "id", Schema.load(both))
     assert {name for pair in everything["columns"] for name in pair["columns"]} == {"a0", "a1", "sex", "b0", "b1"}
-    mine = evaluate([b], out, "id", Schema.load(both), party="b")
+    mine = evaluate([b], out, "id", Schema.load(both), EvaluationOptions(party="b"))
     assert {name for pair in mine["columns"] for name in pair["columns"]} == {"sex", "b0", "b1"}
     agreed = said("check", b, "--plan", tmp_path / "plan.json", "--name", "b", "--id", "id")
     assert "3 attributes in the plan" in agreed

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from builders import schema_of
 from click.testing import CliRunner
+from planning import plan_with
 
 from vertimrf.cli import main
 from vertimrf.errors import PlanError, PrivacyError
@@ -18,7 +19,6 @@ from vertimrf.keys import KeyRing
 from vertimrf.message import Message
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import SketchEvent
 from vertimrf.published.shared_keys import SharedKeyEncoder
@@ -35,7 +35,7 @@ SCHEMA = schema_of(left={"a": 3, "b": 2}, right={"x": 3, "y": 2})
 
 @pytest.fixture(scope="module")
 def plan():
-    return make_plan(
+    return plan_with(
         SCHEMA, epsilon=2.0, expected_records=ROWS, nonce="test", encoder="published", claim_as_published=True
     )
 
@@ -81,7 +81,7 @@ def test_the_ledger_shows_claim_and_exact_value(plan):
 
 def test_without_consent_it_is_refused():
     with pytest.raises(PlanError, match="--claim-as-published"):
-        make_plan(SCHEMA, epsilon=1.0, expected_records=ROWS, nonce="test", encoder="published")
+        plan_with(SCHEMA, epsilon=1.0, expected_records=ROWS, nonce="test", encoder="published")
 
 
 def test_a_published_plan_survives_its_file_and_notices_edits(plan, tmp_path):
@@ -183,6 +183,6 @@ def test_role_by_role_every_file_says_so(folder):
 
 
 def test_scheduled_pairs_never_say_so(folder):
-    plan = make_plan(SCHEMA, epsilon=1.0, expected_records=ROWS, nonce="test", keys=1 << 10)
+    plan = plan_with(SCHEMA, epsilon=1.0, expected_records=ROWS, nonce="test", keys=1 << 10)
     assert plan.reasons == ()
     assert plan.ledger().private

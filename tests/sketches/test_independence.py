@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles import ALPHA, cdf, chi_square
+from planning import plan_with
 from scipy import fft, stats
 
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
 from vertimrf.published.shared_keys import SharedKeyEncoder
@@ -140,7 +140,7 @@ SCHEMA = Schema.of({
 @functools.cache
 def plan_of() -> Plan:
     # So much budget that there are hardly any phantoms, and levels start at 1.
-    plan = make_plan(SCHEMA, epsilon=300.0, expected_records=100, nonce="independent", keys=6_000, encoder="scheduled-pairs")
+    plan = plan_with(SCHEMA, epsilon=300.0, expected_records=100, nonce="independent", keys=6_000, encoder="scheduled-pairs")
     assert plan.sketch.floor <= 1
     return plan
 

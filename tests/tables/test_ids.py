@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 from builders import KEYS, schema_of
 from oracles import siphash
+from planning import plan_with
 
 from benchmarks.attacks.ids import VICTIM, changed_records, twin, unkeyed
 from vertimrf.errors import TableError
-from vertimrf.evaluate import evaluate
+from vertimrf.evaluate import EvaluationOptions, evaluate
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive, id_keys
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.synthesizer import Synthesizer
 from vertimrf.tables.ids import IdKeys
 from vertimrf.tables.read_options import ReadOptions
@@ -33,7 +33,7 @@ MOST = 2
 
 def plan(nonce: str = "ids", most: int = 1) -> Plan:
     how = {"encoder": "count-sketch", "message_bytes": 20_000, "nonce": nonce, "records_per_person": most}
-    return make_plan(SCHEMA, epsilon=1.0, expected_records=100, **how)
+    return plan_with(SCHEMA, epsilon=1.0, expected_records=100, **how)
 
 
 def table_of(ids: list[str], persons: list[str] | None = None) -> pa.Table:
@@ -77,7 +77,7 @@ def test_a_twin_stops_nobody_who_works_without_a_secret(tmp_path: Path) -> None:
     _, parts = open_tables([one, two], "id", SCHEMA)
     assert [part.records for part in parts] == [len(ids)] * 2
     both = one.append_column("b", two["b"])
-    assert evaluate([one, two], both.drop_columns(["id"]), "id", SCHEMA, ways=(1,))["records"]["real"] == len(ids)
+    assert evaluate([one, two], both.drop_columns(["id"]), "id", SCHEMA, EvaluationOptions(ways=(1,)))["records"]["real"] == len(ids)
     assert Synthesizer(SCHEMA, id="id").fit(both, epsilon=1.0).sample(3).num_rows == 3
 
 
@@ -117,7 +117,7 @@ def test_figures_of_an_evaluation_do_not_depend_on_the_keys_that_it_draws() -> N
     rng = np.random.default_rng(0)
     real = pd.DataFrame({"id": range(300), "a": rng.integers(0, 2, 300), "b": rng.integers(0, 3, 300)})
     synthetic = real.drop(columns="id").sample(200, random_state=1)
-    once, again = (evaluate([real[["id", "a"]], real[["id", "b"]]], synthetic, "id", SCHEMA, seed=3) for _ in range(2))
+    once, again = (evaluate([real[["id", "a"]], real[["id", "b"]]], synthetic, "id", SCHEMA, EvaluationOptions(seed=3)) for _ in range(2))
     assert once == again
 
 

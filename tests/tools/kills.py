@@ -45,10 +45,12 @@ from benchmarks.verdict import Verdict, arguments, conclude, show
 from vertimrf.errors import VertiMRFError
 from vertimrf.files.state import STATE
 from vertimrf.keys import PrivateKey
+from vertimrf.options import RunOptions
 from vertimrf.party.party import Party  # noqa: F401  (loaded before the fork: it takes a second)
 from vertimrf.party.releases import Releases
 from vertimrf.plan import plan as plans
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy import accountant
 from vertimrf.runs.exchange import DIGEST, Exchange, party_turn, server_turn
@@ -226,9 +228,10 @@ def turn(tables: Path, run: Path, role: str) -> bool:
     # Every role has a machine of its own.
     os.environ[STATE] = str(run / "state" / role)
     if role == SERVER:
-        plan = {"schema": SCHEMA, "epsilon": 1.0, "expected_records": RECORDS, "message_bytes": MESSAGE_BYTES}
+        planning = PlanOptions(expected_records=RECORDS, message_bytes=MESSAGE_BYTES)
+        plan = {"schema": SCHEMA, "epsilon": 1.0, "planning": planning, "options": RunOptions(seed=0)}
         there = (run / role / "run.toml").exists()
-        server = ServerRun(run / role) if there else ServerRun.create(run / role, **plan, seed=0)
+        server = ServerRun(run / role) if there else ServerRun.create(run / role, **plan)
         with server.hold():
             server_turn(server, place)
         return server.state().done

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from planning import plan_with
 
 from vertimrf.compare import compare
 from vertimrf.errors import MessageError
@@ -35,7 +36,6 @@ from vertimrf.party.secret import Secret, open_envelope
 from vertimrf.plan.forecast import PROCESS_BYTES, Forecast, forecast
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema, read_schema
 from vertimrf.privacy.ledger import Ledger
 from vertimrf.server.rows import decode
@@ -390,7 +390,7 @@ def read_schema_file(path: Path, name: str, use: Use) -> Schema:
         encode_table(table, None, schema.attributes, keys=IdKeys.drawn())
     if use.rng.random() < 0.05 and len(schema.attributes) < 40 and max(schema.sizes) < 5000:
         use.seconds += 2.0
-        plan = make_plan(schema, epsilon=1.0, expected_records=1000, message_bytes=100_000, tau=10_000)
+        plan = plan_with(schema, epsilon=1.0, expected_records=1000, message_bytes=100_000, tau=10_000)
         Plan.from_json(json.loads(json.dumps(plan.to_json())))
     return schema
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import tomli_w
+from planning import plan_with
 
 from vertimrf.errors import ModelError
 from vertimrf.keys import KeyRing, PrivateKey
@@ -33,7 +34,6 @@ from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.impossible import Impossible
 from vertimrf.plan.open_schema import OpenSchema
 from vertimrf.plan.plan import Plan
-from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GeometricEvent
 from vertimrf.privacy.ledger import LedgerEntry
@@ -152,13 +152,13 @@ def plans(keys: KeyRing) -> dict[str, Plan]:
     common = {"epsilon": 2.0, "expected_records": ROWS, "delta": 1e-6, "public_keys": keys.public, "tau": 2000}
     whole = schema()
     return {
-        "count": make_plan(whole, nonce="count", keys=256, **common),
-        "pairs": make_plan(plain_schema(), nonce="pairs", encoder="scheduled-pairs", keys=400, **common),
-        "grr": make_plan(plain_schema(), nonce="grr", encoder="grr", **common),
-        "published": make_plan(
+        "count": plan_with(whole, nonce="count", keys=256, **common),
+        "pairs": plan_with(plain_schema(), nonce="pairs", encoder="scheduled-pairs", keys=400, **common),
+        "grr": plan_with(plain_schema(), nonce="grr", encoder="grr", **common),
+        "published": plan_with(
             plain_schema(), nonce="published", encoder="published", keys=64, claim_as_published=True, **common
         ),
-        "persons": make_plan(
+        "persons": plan_with(
             replace(plain_schema(), spent=(spent,)), nonce="persons", keys=256, records_per_person=2,
             prior=[LedgerEntry(GeometricEvent(300.0, 2), "coordinator", "record count", "two-sided geometric")],
             workload={("h0", "r1"): 2.0, ("i0",): 1.0}, **common,
@@ -242,7 +242,7 @@ def _model_with_more(folder: Path, released: Model) -> None:
 
 def _outer_model(folder: Path, keys: KeyRing, table: pa.Table, secret: Secret) -> None:
     """A model of everybody that any party holds."""
-    plan = make_plan(
+    plan = plan_with(
         plain_schema(), epsilon=50.0, expected_records=ROWS, delta=1e-6, keys=1024, tau=2000, nonce="outer", population="outer"
     )
     for _ in range(5):

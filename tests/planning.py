@@ -13,7 +13,7 @@ from vertimrf.plan.schema import Schema
 BESIDE = ("nonce", "prior", "public_keys")
 
 
-def planned(schema: Schema, *, epsilon: float, **options: Any) -> Plan:
+def plan_with(schema: Schema, *, epsilon: float, **options: Any) -> Plan:
     """A plan of these options of ``PlanOptions``, and of ``nonce``, ``prior`` and ``public_keys``."""
     beside = {name: options.pop(name) for name in BESIDE if name in options}
     return make_plan(schema, epsilon, PlanOptions(**options), **beside)

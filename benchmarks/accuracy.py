@@ -1,11 +1,11 @@
-"""Accuracy of the whole protocol on real tables, as a user runs it: docs/measured.md's accuracy table comes from here,
+"""Accuracy of the whole protocol on real tables, as a user runs it: the table in benchmarks/results/accuracy.md comes from here,
 and three lines of it that stand in the README.
 
 Every run is one `vertimrf synthesize` and one `vertimrf evaluate` in processes of their own, so that seconds and memory include
 start-up and whatever compiling is left to do.
 
-    python benchmarks/accuracy.py [--data FOLDER] [--seeds 5] [--quick | --smoke] [--json FILE] [--page docs/measured.md]
-        [--readme README.md]
+    python benchmarks/accuracy.py [--data FOLDER] [--seeds 5] [--quick | --smoke] [--json FILE]
+        [--page benchmarks/results/accuracy.md] [--readme README.md]
 
 FOLDER holds the paper's data sets (benchmarks/datasets.py): nltcs, adult, br2000 and fire.
 """

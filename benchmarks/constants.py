@@ -1,6 +1,6 @@
 """Whether the tuning constants are what tables that they were not chosen on would choose.
 
-    python benchmarks/constants.py --store constants.jsonl [--smoke] [--json FILE] [--page docs/constants.md]
+    python benchmarks/constants.py --store constants.jsonl [--smoke] [--json FILE] [--page benchmarks/results/constants.md]
 
 Every constant of ``CONSTANTS`` is given its present value, a smaller and a larger one, one constant at a time, in whole runs of
 the protocol in this process (delta 1/n, the paper's splits, else halves; one party is the paper's Centralized), and judged by the

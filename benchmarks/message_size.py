@@ -1,10 +1,10 @@
-r"""Accuracy against message size, for every encoder: docs/message-size.md comes from here.
+r"""Accuracy against message size, for every encoder: benchmarks/results/message-size.md comes from here.
 
 Whole runs in one process, as `vertimrf synthesize` makes them: delta 1 / n, two parties, the paper's splits, 3-way TVD over 300
 random marginals. Runs that the store has already are not made again, so that it can be filled in bit by bit.
 
     python benchmarks/message_size.py [--data FOLDER] [--seeds 3] [--only adult ...] [--smoke] [--json FILE]
-    python benchmarks/message_size.py --plot docs/message-size.svg --page docs/message-size.md
+    python benchmarks/message_size.py --plot benchmarks/results/message-size.svg --page benchmarks/results/message-size.md
 
 FOLDER holds the paper's data sets (benchmarks/datasets.py). The plot needs matplotlib (the extra "experiments").
 """

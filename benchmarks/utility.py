@@ -1,10 +1,10 @@
-"""What synthetic rows are good for, by the measures that people judge them by: docs/utility.md's tables come from here.
+"""What synthetic rows are good for, by the measures that people judge them by: the tables of benchmarks/results/utility.md.
 
 Rows of two parties (the paper's split), of Centralized and of whatever peers' files are given, each beside the real rows, by all
 that `vertimrf evaluate --utility LABEL` measures (vertimrf/utility/) and by how far correlations are off.
 
     python benchmarks/utility.py adult --label income --epsilon 0.8 [--seeds 5] [--rows AIM=FILE ...] [--data FOLDER]
-        [--store FILE] [--smoke] [--json FILE] [--page docs/utility.md]
+        [--store FILE] [--smoke] [--json FILE] [--page benchmarks/results/utility.md]
 
 --smoke takes the generated table, whatever else is asked for.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import re
 import subprocess
@@ -15,7 +17,11 @@ import vertimrf
 from benchmarks.results import tables
 
 ROOT = Path(vertimrf.__file__).parents[1]
-PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+FOLDERS = ("docs", "benchmarks/results")
+PAGES = [
+    "CHANGELOG.md", "CONTRIBUTING.md", "README.md",
+    *sorted(f"{folder}/{path.name}" for folder in FOLDERS for path in (ROOT / folder).glob("*.md")),
+]  # fmt: skip
 RUNNABLE = {"docs/adapters.md": "mbi", "docs/kernels.md": "numba", "docs/python.md": "pandas", "docs/synthesizer.md": "pandas"}
 
 
@@ -104,12 +110,24 @@ def test_every_written_table_says_what_it_was_measured_with(pages: dict[str, str
         assert all((ROOT / path).exists() for path in table.depends), f"{table.page}: {table.name} depends on {table.depends}"
 
 
+def test_the_constants_page_has_the_values_of_the_code(pages: dict[str, str]) -> None:
+    """A bold line names a module, and a list below it constants with their values."""
+    module, compared = None, 0
+    for line in pages["docs/constants.md"].splitlines():
+        if of := re.fullmatch(r"\*\*`([\w/]+)\.py`\*\*", line):
+            module = importlib.import_module(f"vertimrf.{of[1].replace('/', '.')}")
+        elif constant := re.match(r"- `(\w+)` = (.+?): ", line):
+            assert getattr(module, constant[1]) == ast.literal_eval(constant[2]), f"docs/constants.md: {constant[1]}"
+            compared += 1
+    assert compared > 30
+
+
 def test_the_readme_has_lines_of_the_measured_table(pages: dict[str, str]) -> None:
     def rows(page: str, mark: str) -> list[str]:
         table = pages[page].split(f"<!-- table: {mark} -->")[1].split("<!-- end")[0]
         return [line for line in table.splitlines() if line.startswith("|")]
 
-    short, whole = rows("README.md", "accuracy in short"), rows("docs/measured.md", "accuracy")
+    short, whole = rows("README.md", "accuracy in short"), rows("benchmarks/results/accuracy.md", "accuracy")
     assert len(short) == 2 + 3
     assert set(short) <= set(whole)
     assert len(pages["README.md"].splitlines()) < 200

@@ -5,8 +5,8 @@ to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
 
     python -m benchmarks.reproduce --smoke                         a run or two of every experiment, seconds
     python -m benchmarks.reproduce --quick                         every experiment at a small scale, minutes
-    python -m benchmarks.reproduce --docs docs                     everything, many hours
-    python -m benchmarks.reproduce --only bars --page docs/measured.md  what the library is held to
+    python -m benchmarks.reproduce --docs benchmarks/results       everything, many hours
+    python -m benchmarks.reproduce --only bars --page benchmarks/results/accuracy.md    the bars
 """
 
 from __future__ import annotations

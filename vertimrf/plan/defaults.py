@@ -25,7 +25,7 @@ __all__ = [
 # Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
 TAU = 500_000
 # Budget for the sketches in any party's messages, with count sketches and with scheduled pairs: so much of either is about as
-# accurate (docs/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
+# accurate (benchmarks/results/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
 MESSAGE_BYTES = 15_000_000
 PAIRS_BYTES = 64_000_000
 # The default delta is never more, however few records there are.
@@ -61,6 +61,6 @@ def default_delta(expected_records: int) -> float:
 
 
 def default_encoder(rounds: int) -> str:
-    """Count sketches: at equal size they are more accurate on every data set measured (docs/message-size.md), and far faster to
-    make. Two rounds are for scheduled pairs alone."""
+    """Count sketches: more accurate at equal size on every data set measured (benchmarks/results/message-size.md), and far
+    faster to make. Two rounds are for scheduled pairs alone."""
     return "count-sketch" if rounds == 1 else "scheduled-pairs"

@@ -1,4 +1,5 @@
-"""Takes what pages link to outside docs/ into the site: pages of the root, pages of results, and sources as they are.
+"""Takes what pages link to outside docs/ into the site: pages of the root, pages of results, and sources as they are; and adds
+the list of modules.
 
 On GitHub those links work as they stand. In the site a page `../CONTRIBUTING.md` becomes `CONTRIBUTING.md`, a page of results
 `../benchmarks/results/a.md` becomes `results/a.md`, and a source `../examples/a.py` becomes a page that shows it.
@@ -10,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import modules
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
@@ -39,10 +41,11 @@ def _place(path: str) -> str:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add pages of the root, and every source that a page links to."""
+    """Add pages of the root, the list of modules, pages of results, and every source that a page links to."""
     for name in PAGES:
         text = re.sub(r"\]\(docs/", "](", (ROOT / name).read_text())
         files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "modules.md", content=modules.listing()))
     for source in sorted(RESULTS.iterdir()):
         place = f"results/{source.name}"
         if source.suffix == ".md":

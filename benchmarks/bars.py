@@ -2,10 +2,11 @@
 
     python benchmarks/bars.py [--quick] [--only NAME]... [--json FILE]
 
-NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in docs/measured.md
-names it, with the reason. The exit code is 2 if a command fails, and otherwise 1 if a bar misses that is not known, or a command
-gives no row for one (only where the paper's data sets are beside the checkout; elsewhere their bars are "not measured"). Rows
-that a command holds to a bound of its own are judged as well; they have the name of their section and of the row.
+NAME is a section of bars.toml or one of its bars. A bar that misses is known if the table of known misses in
+benchmarks/results/accuracy.md names it, with the reason. The exit code is 2 if a command fails, and otherwise 1 if a bar misses
+that is not known, or a command gives no row for one (only where the paper's data sets are beside the checkout; elsewhere their
+bars are "not measured"). Rows that a command holds to a bound of its own are judged as well; they have the name of their
+section and of the row.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from benchmarks import datasets
 from benchmarks.verdict import BARS, FULL, QUICK, Bar, Verdict, load_bars
 
 ROOT = Path(__file__).resolve().parents[1]
-KNOWN = ROOT / "docs" / "measured.md"
+KNOWN = ROOT / "benchmarks" / "results" / "accuracy.md"
 # A command that takes longer hangs.
 LIMIT = {FULL: 24 * 3600, QUICK: 1200}
 
@@ -151,7 +152,7 @@ def main() -> int:
         options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
     held, missed = (sum(outcome.holds is value for outcome in outcomes) for value in (True, False))
     new = sum(outcome.bad for outcome in outcomes)
-    print(f"{held} held, {missed} missed, {new} of them not listed in docs/measured.md; {failed} commands failed.")
+    print(f"{held} held, {missed} missed, {new} of them not listed in benchmarks/results/accuracy.md; {failed} commands failed.")
     return 2 if failed else 1 if new else 0
 
 

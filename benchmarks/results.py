@@ -1,4 +1,4 @@
-"""Tables of the pages that programs write, and what they were measured with: commit, date, machine.
+"""Tables of README and benchmarks/results that programs write, and what they were measured with: commit, date, machine.
 
     python benchmarks/results.py [--check]
 
@@ -74,8 +74,8 @@ class Table:
 
 
 def tables(root: Path = ROOT) -> Iterator[Table]:
-    """All tables between markers, of README and docs."""
-    for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+    """All tables between markers, of README and benchmarks/results."""
+    for page in (root / "README.md", *sorted((root / "benchmarks" / "results").glob("*.md"))):
         text = page.read_text()
         for begin in BEGIN.finditer(text):
             birth = BIRTH.match(text, begin.end())

@@ -20,7 +20,11 @@ import vertimrf
 from vertimrf.cli import main
 
 ROOT = Path(vertimrf.__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+FOLDERS = ("docs", "benchmarks/results")
+PAGES = [
+    "README.md", "CONTRIBUTING.md",
+    *sorted(f"{folder}/{path.name}" for folder in FOLDERS for path in (ROOT / folder).glob("*.md")),
+]  # fmt: skip
 # Programs of others that pages call; only the names of ours can be looked up.
 PROGRAMS = {
     "docker", "export", "find", "flower-superlink", "flower-supernode", "flwr", "install", "mkdocs", "mypy", "ruff", "source",

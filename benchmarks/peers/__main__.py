@@ -1,6 +1,7 @@
-"""Central mechanisms of others beside ours, on the same tables: docs/peers.md comes from here.
+"""Central mechanisms of others beside ours, on the same tables: benchmarks/results/peers.md comes from here.
 
-    python -m benchmarks.peers adult nltcs --epsilon 0.8 [--only mbi_aim ...] [--limit 900] [--rows FOLDER] [--page docs/peers.md]
+    python -m benchmarks.peers adult nltcs --epsilon 0.8 [--only mbi_aim ...] [--limit 900] [--rows FOLDER]
+        [--page benchmarks/results/peers.md]
 
 Each peer runs in an environment of its own, which is made at its first run. Rows and what was measured are kept in --rows: what
 is there is not done again, and the page shows all of it.

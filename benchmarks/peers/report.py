@@ -1,4 +1,4 @@
-"""From runs to the tables of docs/peers.md."""
+"""From runs to the tables of benchmarks/results/peers.md."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ to start afresh. Writes OUT/runs.csv, and with --docs a Markdown page and plots.
 
     python -m benchmarks.reproduce --smoke                         a run or two of every experiment, seconds
     python -m benchmarks.reproduce --quick                         every experiment at a small scale, minutes
-    python -m benchmarks.reproduce --docs docs                     everything, many hours
-    python -m benchmarks.reproduce --only bars --page docs/measured.md --readme README.md   what the library is held to
-    python -m benchmarks.reproduce --only messages --page docs/message-size.md              accuracy against message size
-    python -m benchmarks.reproduce --only utility --page docs/utility.md                    what rows are good for
+    python -m benchmarks.reproduce --docs benchmarks/results       everything, many hours
+    python -m benchmarks.reproduce --only bars --page benchmarks/results/accuracy.md --readme README.md
+    python -m benchmarks.reproduce --only messages --page benchmarks/results/message-size.md
+    python -m benchmarks.reproduce --only utility --page benchmarks/results/utility.md
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from benchmarks.results import Table, put_between, tables
 
 def test_a_table_is_written_with_its_birth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "commit", lambda: "abc1234")
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
     (tmp_path / "README.md").write_text("none\n")
-    page = tmp_path / "docs" / "page.md"
+    page = tmp_path / "benchmarks" / "results" / "page.md"
     page.write_text("a\n<!-- table: bars -->\nold\n<!-- end: bars -->\nb\n")
     (bare,) = tables(tmp_path)
-    assert (bare.page, bare.name, bare.commit) == ("docs/page.md", "bars", None)
+    assert (bare.page, bare.name, bare.commit) == ("benchmarks/results/page.md", "bars", None)
     put_between(page, "bars", "new")
     birth = r"Measured at abc1234, .*, \d+ cores\. <!-- depends on .* -->\n"
     assert re.fullmatch(rf"a\n<!-- table: bars -->\n{birth}\nnew\n<!-- end: bars -->\nb\n", page.read_text())
@@ -58,4 +58,4 @@ def test_the_program_lists_old_tables(tmp_path: Path) -> None:
     program = results.__file__
     assert program is not None
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
-    assert "docs/measured.md, bars: " in done.stdout
+    assert "benchmarks/results/accuracy.md, bars: " in done.stdout

@@ -27,7 +27,7 @@ __all__ = [
 
 # Cells of a clique of the global model. The paper takes 10^5 to 5 * 10^6; ten times as many gained little on any data set.
 TAU = 500_000
-# At equal size count sketches are more accurate than scheduled pairs on every data set measured (docs/message-size.md), and far
+# At equal size count sketches are more accurate than scheduled pairs on every data set measured (benchmarks/results/message-size.md), and far
 # faster to make.
 ENCODER = "count-sketch"
 # The others are compared with it: grr and published as the paper has them.
@@ -36,7 +36,7 @@ ENCODERS = (ENCODER, "scheduled-pairs", "grr", PUBLISHED)
 # Parts of the budget: the noisy record count, local models, sketches across parties.
 SHARES = (0.01, 0.49, 0.50)
 # Budget for the sketches in any party's messages, with count sketches and with scheduled pairs: so much of either is about as
-# accurate (docs/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
+# accurate (benchmarks/results/message-size.md), and more gains little. Local marginals come on top: up to 1 MB on 81 attributes.
 MESSAGE_BYTES = 15_000_000
 PAIRS_BYTES = 64_000_000
 # The default delta is never more, however few records there are.

@@ -16,6 +16,7 @@ import numba, numpy as np
 from numba.core.dispatcher import Dispatcher
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
@@ -54,7 +55,8 @@ rng = np.random.default_rng(0)
 schema = Schema.of({party: [Attribute.integer(f"{party}{i}", 4) for i in range(3)] for party in "ab"})
 digests = rng.integers(0, 1 << 63, 2000).astype(np.uint64)
 tables = [Table(schema.part(party), digests, rng.integers(0, 4, (3, 2000)).astype(np.uint16)) for party in "ab"]
-plan = make_plan(schema, epsilon=1.0, expected_records=2000, keys=1 << 12, encoder="scheduled-pairs", tau=100)
+planning = PlanOptions(expected_records=2000, keys=1 << 12, encoder="scheduled-pairs", tau=100)
+plan = make_plan(schema, 1.0, planning)
 run_protocol(plan, tables, RunOptions(rows=100, num_threads={threads}))
 print(json.dumps([len(seen), max(set().union(*seen.values())), most, numba.get_num_threads()]))
 """

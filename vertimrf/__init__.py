@@ -11,16 +11,19 @@ if TYPE_CHECKING:
     from .keys import Offer, PrivateKey, PublicKeys
     from .message import Message
     from .named_model import Model
+    from .options import RunOptions
     from .party.party import Party
     from .party.secret import Secret
     from .plan.attribute import Attribute
     from .plan.impossible import Impossible
+    from .plan.options import PlanOptions
     from .plan.plan import Plan
     from .plan.planner import make_plan
     from .plan.schema import Schema
     from .report.page import write_report
     from .server.server import Result, Server
     from .synthesizer import Synthesizer
+    from .tables.read_options import ReadOptions
     from .trial import Trial, synthesize
 
 __version__ = "0.1.0"
@@ -33,9 +36,12 @@ __all__ = [
     "Offer",
     "Party",
     "Plan",
+    "PlanOptions",
     "PrivateKey",
     "PublicKeys",
+    "ReadOptions",
     "Result",
+    "RunOptions",
     "Schema",
     "Secret",
     "Server",
@@ -57,9 +63,12 @@ __getattr__, __dir__ = lazy_exports(
         "Offer": "keys",
         "Party": "party.party",
         "Plan": "plan.plan",
+        "PlanOptions": "plan.options",
         "PrivateKey": "keys",
         "PublicKeys": "keys",
+        "ReadOptions": "tables.read_options",
         "Result": "server.server",
+        "RunOptions": "options",
         "Schema": "plan.schema",
         "Secret": "party.secret",
         "Server": "server.server",

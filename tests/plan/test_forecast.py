@@ -91,12 +91,15 @@ import json, re, sys
 from pathlib import Path
 import numpy as np
 from vertimrf.plan.forecast import forecast
+from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Attribute, Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 rng = np.random.default_rng(0)
 schema = Schema.of({party: [Attribute.integer(f"{party}{i}", 8) for i in range(4)] for party in "ab"})
-plan = make_plan(schema, epsilon=1.0, delta=1e-6, expected_records=20_000, message_bytes=60_000_000)
+planning = PlanOptions(delta=1e-6, expected_records=20_000, message_bytes=60_000_000)
+plan = make_plan(schema, 1.0, planning)
 digests = rng.integers(0, 1 << 63, 20_000).astype(np.uint64)
 tables = [Table(schema.part(party), digests, rng.integers(0, 8, (4, 20_000)).astype(np.uint16)) for party in "ab"]
 run_protocol(plan, tables)

@@ -11,6 +11,7 @@ from builders import schema_of
 from planning import plan_with
 
 from vertimrf.errors import PlanError, PrivacyError, VertiMRFError
+from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import LocalPlan, Plan, check_target
 from vertimrf.privacy.accountant import epsilon
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent
@@ -59,14 +60,14 @@ def test_the_default_delta_is_small_however_few_records_there_are(records, delta
 def test_a_noisy_count_to_plan_with_is_never_below_its_noise():
     schema = schema_of(one={"a": 2})
     for _ in range(5):
-        plan = plan_for(schema, 3, 0.01, None)
+        plan = plan_for(schema, 3, 0.01, PlanOptions())
         assert plan.expected_records >= 5000
         assert [entry.released for entry in plan.prior] == ["record count, to plan with"]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-4, 1e-9), (1e3, 1e-9), (1.0, 1e-300), (1.0, None)])
 def test_targets_up_to_the_bounds_can_be_planned_for(epsilon, delta):
-    plan = small_plan(schema_of(one={"a": 2}, two={"b": 3}), epsilon=epsilon, delta=delta, expected_records=1000)
+    plan = plan_with(schema_of(one={"a": 2}, two={"b": 3}), epsilon=epsilon, delta=delta, expected_records=1000)
     assert 0 < plan.ledger().epsilon <= epsilon
 
 

@@ -114,8 +114,8 @@ class PlanOptions:
                 "The published encoder does not keep the epsilon that it claims and gives complete records away; "
                 "use 'count-sketch', or reproduce the paper with --claim-as-published."
             )
-        if type(self.records_per_person) is not int or self.records_per_person < 1:
-            raise PlanError(f"A person has one record or more in a plan, not {self.records_per_person}.")
+        if self.records_per_person != 1 or type(self.records_per_person) is not int:
+            self._check_persons()
         count, local, sketches = self.shares
         if min(count, local) <= 0 or sketches < 0 or not math.isclose(sum(self.shares), 1.0, abs_tol=1e-9):
             raise PlanError(f"Budget shares {self.shares} must be non-negative and sum to 1, with count and local above zero.")
@@ -134,6 +134,14 @@ class PlanOptions:
                 raise PlanError(
                     "The cap on epsilon if a party colludes chooses the message size: give the cap or a size, not both."
                 )
+
+    def _check_persons(self) -> None:
+        # Imported where it is needed: events take scipy, and the command line starts without it.
+        from ..privacy.events import MOST_PERSON_RECORDS
+
+        records = self.records_per_person
+        if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
+            raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
 
 
 DEFAULT = PlanOptions()

@@ -55,6 +55,17 @@ def test_what_fails_leaves_nothing(tmp_path):
     assert (tmp_path / "file").read_text() == "before"
 
 
+def test_a_file_that_is_made_once_stays(tmp_path):
+    """Even if somebody else makes it while this one is written."""
+    with replacing(tmp_path / "file", once=True, synced=True) as draft:
+        draft.write(b"second")
+        write_text(tmp_path / "file", "first")
+    with replacing(tmp_path / "file", once=True) as draft:
+        draft.write(b"third")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "first"
+
+
 def test_no_file_is_read_beyond_its_size(tmp_path):
     (tmp_path / "file").write_bytes(bytes(100))
     assert read_bytes(tmp_path / "file", "message", MessageError, 100) == bytes(100)

@@ -285,6 +285,20 @@ NAMED: tuple[Mutation, ...] = (
         ("runs/test_exchange.py::test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_write_leads_nowhere",),
     ),
     Mutation(
+        "a record takes the place of one that another process made",
+        "files/atomic.py",
+        "        if once:\n",
+        "        if once and not target.exists():\n",
+        ("party/test_releases.py::test_of_several_processes_at_once_one_alone_releases", "files/test_atomic.py"),
+    ),
+    Mutation(
+        "a record has its name before it is on the disk",
+        "files/atomic.py",
+        "                os.fsync(file.fileno())\n",
+        "                pass\n",
+        ("party/test_releases.py::test_a_full_disk_or_a_file_system_without_links_releases_nothing",),
+    ),
+    Mutation(
         "an exchange reads all that somebody puts there",
         "files/shared_folder.py",
         "file.read(min(os.fstat(file.fileno()).st_size, most) + 1)",

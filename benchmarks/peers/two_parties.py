@@ -9,9 +9,9 @@ from .peer import Peer, main
 def release(table: Dataset, epsilon: float, delta: float, seed: int) -> Codes:
     """Rows of the default encoder; the columns are dealt as in the paper, half of them each elsewhere."""
     from ..reproduce.methods import METHODS
-    from ..reproduce.splits import PAPER_SPLITS, deal, even_counts
+    from ..reproduce.splits import deal, even_counts
 
-    split = deal(PAPER_SPLITS.get(table.name) or even_counts(len(table.sizes), 2))
+    split = deal(even_counts(len(table.sizes), 2))
     return METHODS["count-sketches"].synthesize(table.codes, table.sizes, split, epsilon, delta, seed).codes
 
 

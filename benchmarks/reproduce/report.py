@@ -14,7 +14,6 @@ from ..verdict import FULL, Verdict, held
 from . import quoted
 from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Message, Scale, message, useful
 from .methods import METHODS
-from .splits import PAPER_SPLITS
 from .store import Result, Run, Store
 from .svm import FOLDS
 from .usefulness import COLUMNS
@@ -270,13 +269,13 @@ def accuracy(page: Page, short: bool = False) -> str:
             if not found or (short and (epsilon != 0.8 or not said)):
                 continue
             rows.append([
-                f"{data}, {','.join(map(str, PAPER_SPLITS[data]))}", f"{epsilon:g}",
+                data, f"{epsilon:g}",
                 f"{spread(found, 'tvd3', len(found))} ({len(found)} seed{'s' if len(found) > 1 else ''})",
                 f"{np.median([own['seconds'] for own in found]):.1f}",
                 f"{max(max(own['message_bytes']) for own in found) / 1e6:.1f} MB",
                 "; ".join([*said, *[quoted.PAPER_TVD[data, epsilon]] * ((data, epsilon) in quoted.PAPER_TVD)]),
             ])  # fmt: skip
-    return table(["data, split", "ε", "3-way TVD", "seconds, median", "largest message", "for comparison"], rows)
+    return table(["data", "ε", "3-way TVD", "seconds, median", "largest message", "for comparison"], rows)
 
 
 @dataclass(frozen=True)

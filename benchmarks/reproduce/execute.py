@@ -68,7 +68,7 @@ def execute(run: Run, folder: Path) -> Result:
         result["misclassification"] = misclassification(made.codes, held_back, whole.sizes, labels, positive)
         return result
     owners = [next(i for i, own in enumerate(split) if a in own) for a in range(len(whole.sizes))]
-    ways = usual_ways(len(whole.sizes))
+    ways = (2, *usual_ways(len(whole.sizes)))
     for way, mean in tvd(whole.codes, made.codes, whole.sizes, ways, run.marginals).items():
         result[f"tvd{way}"] = mean
     result["across3"] = tvd(whole.codes, made.codes, whole.sizes, (3,), run.marginals, parties=owners)[3]

@@ -96,9 +96,7 @@ def wrong(words: list[str]) -> str | None:
             return wrong_markers(rest) if rest[1] == "pytest" else None
         if not script.is_file():
             return f"there is no {script.relative_to(ROOT)}"
-        # Modules of peers share one parser.
-        known = options_of(script) | (options_of(script.with_name("peer.py")) if script.parent.name == "peers" else set())
-        missing = [option for option in given if option not in known]
+        missing = [option for option in given if option not in options_of(script)]
         return f"{script.relative_to(ROOT)} has no {missing[0]}" if missing else None
     if program == "pip" or program.endswith("/pip"):
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

@@ -1,1 +1,1 @@
-"""Central mechanisms of others side by side with ours: ``python -m benchmarks.peers`` (benchmarks/results/peers.md)."""
+"""Central mechanisms of others, each in an environment of its own. The runner of experiments has them as methods."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Environment", "NotInstalledError", "default_folder", "why_not_installed"]
+__all__ = ["Environment", "NotInstalledError"]
 
 # Written last, so that an environment without it is one whose making was interrupted.
 READY = "ready"
@@ -19,12 +17,6 @@ READY = "ready"
 
 class NotInstalledError(RuntimeError):
     """pip did not install what a peer needs."""
-
-
-def default_folder() -> Path:
-    """Where environments lie when nobody says otherwise: the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "vertimrf" / "peers"
 
 
 @dataclass(frozen=True)
@@ -66,12 +58,6 @@ class Environment:
             raise NotInstalledError(f"{self.name} does not install: {error}")
         (path / READY).touch()
         return python
-
-
-def why_not_installed(requirement: str) -> str | None:
-    """What pip says of a package that it cannot get; None if it can."""
-    with tempfile.TemporaryDirectory() as folder:
-        return pip(Path(sys.executable), "download", "--no-deps", "--dest", folder, requirement)
 
 
 def pip(python: Path, *words: str) -> str | None:

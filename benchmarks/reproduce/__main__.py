@@ -27,7 +27,6 @@ from ..verdict import arguments as sized
 from . import report
 from .execute import execute
 from .experiments import EXPERIMENTS, Scale, available, full_scale, quick_scale, smoke_scale
-from .splits import PAPER_SPLITS
 from .store import Run, Store
 
 FULL_SEEDS = 5
@@ -72,7 +71,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--readme", type=Path, help="write the README's lines of the bars between this file's markers")
     parser.add_argument("--only", action="append", choices=sorted(EXPERIMENTS), help="an experiment; repeat for several")
     parser.add_argument("--seeds", type=int, help="default 5, or 1 with --quick")
-    parser.add_argument("--datasets", nargs="+", choices=sorted(PAPER_SPLITS), help="of the experiments over all data sets")
+    parser.add_argument("--datasets", nargs="+", choices=(*datasets.NAMES, *datasets.GENERATED), metavar="DATA",
+                        help="of the experiments over all data sets, and of the bars")  # fmt: skip
     parser.add_argument("--methods", nargs="+", help="leave other methods out of the curves")
     parser.add_argument("--epsilons", nargs="+", type=float, help="of the curves and bars")
     parser.add_argument("--report-only", action="store_true", help="run nothing, write the tables of what there is")

@@ -11,7 +11,7 @@ from vertimrf.distances import tvd, usual_ways
 
 from ..datasets import Dataset, load
 from .methods import METHODS
-from .splits import PAPER_SPLITS, Split, by_correlation, by_importance, deal, even_counts
+from .splits import Split, by_correlation, by_importance, deal, even_counts
 from .store import Result, Run
 from .svm import folds, labels_of, majority, misclassification
 
@@ -24,10 +24,9 @@ def split_of(data: Dataset, run: Run) -> Split:
     """
     d = len(data.sizes)
     kind, _, value = run.split.partition("=")
-    if kind == "paper":
-        return deal(PAPER_SPLITS[data.name])
-    if kind == "m":
-        return deal(even_counts(d, d if value == "all" else int(value)))
+    if kind in ("paper", "m"):
+        # The paper's two parties (VertiMRF, Table 1) have halves, in the order of the columns.
+        return deal(even_counts(d, d if value == "all" else int(value or 2)))
     if kind == "importance":
         return by_importance(d, 2, float(value), run.seed)
     if kind == "correlation":
@@ -69,7 +68,7 @@ def execute(run: Run, folder: Path) -> Result:
         result["misclassification"] = misclassification(made.codes, held_back, whole.sizes, labels, positive)
         return result
     owners = [next(i for i, own in enumerate(split) if a in own) for a in range(len(whole.sizes))]
-    ways = usual_ways(len(whole.sizes))
+    ways = (2, *usual_ways(len(whole.sizes)))
     for way, mean in tvd(whole.codes, made.codes, whole.sizes, ways, run.marginals).items():
         result[f"tvd{way}"] = mean
     result["across3"] = tvd(whole.codes, made.codes, whole.sizes, (3,), run.marginals, parties=owners)[3]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..datasets import present
-from .methods import METHODS, PEERS
+from ..peers.peer import FOLDER, PEERS
+from .methods import METHODS
 from .store import Run
 from .svm import FOLDS
 
@@ -76,6 +76,11 @@ class Scale:
     folds: int = FOLDS
     messages: tuple[Message, ...] = MESSAGES
 
+    @property
+    def vertical(self) -> tuple[str, ...]:
+        """Methods but for those of others that hold all data in one place, which take long."""
+        return tuple(method for method in self.methods if method not in PEERS)
+
     def run(self, metric: str, data: str, method: str, epsilon: float, seed: int, split: str = "paper", **more: object) -> Run:
         """A run at this scale; VertiGAN is given its options. The paper's splits are even and in order, as "m=2" is."""
         split = "paper" if split == "m=2" else split
@@ -95,9 +100,9 @@ def available() -> tuple[tuple[str, ...], bool, list[str]]:
     if any(importlib.util.find_spec(name) is None for name in ("torch", "opacus")):
         methods = tuple(name for name in methods if name != "vertigan")
         missing.append("VertiGAN is left out: pip install -e '.[vertigan]'")
-    if shutil.which(os.environ.get(PEERS, "")) is None:
-        methods = tuple(name for name in methods if name not in ("mst", "aim"))
-        missing.append(f"MST and AIM are quoted: to run them, {PEERS} names a Python that has smartnoise-synth")
+    if not os.environ.get(FOLDER):
+        methods = tuple(name for name in methods if name not in PEERS)
+        missing.append(f"MST and AIM of others are quoted: to run them, {FOLDER} names a folder for their environments")
     classify = importlib.util.find_spec("sklearn") is not None
     if not classify:
         missing.append("SVM classification is left out: pip install -e '.[experiments]'")
@@ -138,7 +143,7 @@ def tvd_curves(scale: Scale) -> list[Run]:
         scale.run("tvd", data, method, epsilon, seed)
         for data in scale.data
         for epsilon in scale.epsilons
-        for method in scale.methods
+        for method in scale.vertical
         for seed in range(scale.seeds)
     ]
 
@@ -149,7 +154,7 @@ def svm_curves(scale: Scale) -> list[Run]:
         run
         for data in scale.data
         for epsilon in scale.epsilons
-        for method in scale.methods
+        for method in scale.vertical
         for run in scale.svm(data, method, epsilon, 0)
     ] + [run for data in scale.data for run in scale.svm(data, "real", REAL_EPSILON, 0)]
 
@@ -177,7 +182,7 @@ def shares(scale: Scale) -> list[Run]:
 
 def costs(scale: Scale) -> list[Run]:
     """Communication and computation per role, Adult, epsilon 0.8 (Table 2)."""
-    methods = [m for m in scale.methods if m not in ("independent-parties", "independent-attributes")]
+    methods = [m for m in scale.vertical if m not in ("independent-parties", "independent-attributes")]
     runs = [scale.run("tvd", scale.large, method, 0.8, seed) for method in methods for seed in range(scale.seeds)]
     if len(scale.parties) > 2:
         runs.append(scale.run("tvd", scale.large, "published", 0.8, 0, keys=8000))
@@ -246,12 +251,23 @@ def messages(scale: Scale) -> list[Run]:
 
 def useful(scale: Scale) -> tuple[str, ...]:
     """Methods whose rows are judged by what they are good for."""
-    return tuple(method for method in (DEFAULT, "centralized", "aim") if scale.classify and method in scale.methods)
+    return tuple(method for method in (DEFAULT, "centralized", "mbi_aim_ours") if scale.classify and method in scale.methods)
 
 
 def utility(scale: Scale) -> list[Run]:
     """What rows are good for, epsilon 0.8, Adult."""
     return [scale.run("utility", scale.large, method, 0.8, seed) for method in useful(scale) for seed in range(scale.seeds)]
+
+
+def peers(scale: Scale) -> list[Run]:
+    """Mechanisms of others beside ours."""
+    methods = [method for method in (DEFAULT, "centralized", *PEERS) if method in scale.methods]
+    return [
+        scale.run("tvd", data, method, epsilon, 0)
+        for data in scale.data
+        for epsilon in scale.bar_epsilons
+        for method in methods
+    ]
 
 
 EXPERIMENTS: dict[str, Callable[[Scale], list[Run]]] = {
@@ -265,4 +281,5 @@ EXPERIMENTS: dict[str, Callable[[Scale], list[Run]]] = {
     "ablations": ablations,
     "messages": messages,
     "utility": utility,
+    "peers": peers,
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -26,16 +28,18 @@ from vertimrf.plan.schema import Schema
 from vertimrf.tables.table import Table
 from vertimrf.trial import run_protocol
 
+from ..datasets import Dataset, write
+from ..peers.peer import PEERS, default_folder, read_rows, surroundings
 from .ablations import Treatment, treated
 
-__all__ = ["METHODS", "PEERS", "Method", "Outcome"]
+__all__ = ["METHODS", "Method", "Outcome"]
 
 Codes = npt.NDArray[np.uint16]
 Split = Sequence[Sequence[int]]
 PARTY_PHASES = ("LocMRF", "LocEnc", "sending")
 COUNT_SHARE = 0.01
-# Names the Python of an environment of their own that has smartnoise-synth, whose pinned packages would replace ours.
-PEERS = "VERTIMRF_PEERS"
+# Seconds after which a mechanism of others is ended.
+LIMIT = 900
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +155,8 @@ class Centralized:
         self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
     ) -> Outcome:
         """See :class:`Method`; options are the parameters of ``Synthesizer``."""
+        # It is made at the first run, which takes longer than the limit.
+        PEERS[self.name].environment.python(default_folder())
         names = [f"x{a}" for a in range(len(sizes))]
         schema = Schema.of({"holder": [Attribute.integer(name, size) for name, size in zip(names, sizes, strict=True)]})
         start = time.perf_counter()
@@ -193,7 +199,7 @@ class VertiGAN:
 
 @dataclass(frozen=True)
 class Central:
-    """A central mechanism of smartnoise-synth, in an interpreter of its own."""
+    """A mechanism of others, in an environment of its own."""
 
     name: str
     title: str
@@ -201,18 +207,32 @@ class Central:
     def synthesize(
         self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
     ) -> Outcome:
-        """See :class:`Method`; there are no options, and the package takes no seed."""
+        """See :class:`Method`; there are no options."""
         if options:
             raise TypeError(f"{self.title} has no option {next(iter(options))!r}.")
-        start = time.perf_counter()
+        # It is made at the first run, which takes longer than the limit.
+        PEERS[self.name].environment.python(default_folder())
+        names = [f"x{a}" for a in range(len(sizes))]
         with tempfile.TemporaryDirectory() as folder:
-            given, made = Path(folder, "given.npz"), Path(folder, "made.npy")
-            np.savez(given, codes=codes, epsilon=epsilon, delta=delta)
-            script = Path(__file__).with_name("peer.py")
-            done = subprocess.run([os.environ[PEERS], script, self.name, given, made], capture_output=True, text=True)
-            if done.returncode:
-                raise RuntimeError(f"{self.title} failed: {done.stderr.strip().splitlines()[-1]}")
-            return Outcome(codes=np.load(made), server_seconds=time.perf_counter() - start, spent=epsilon)
+            write(Dataset("table", tuple(names), tuple(sizes), codes), Path(folder))
+            out, errors = Path(folder, "rows.csv.gz"), Path(folder, "errors")
+            words = [self.name, "table", "--data", folder, "--epsilon", epsilon, "--delta", delta, "--seed", seed, "--out", out]
+            start = time.perf_counter()
+            with errors.open("w") as file:
+                command = [sys.executable, "-m", "benchmarks.peers", *map(str, words)]
+                process = subprocess.Popen(command, stdout=file, stderr=file, env=surroundings(), start_new_session=True)
+                try:
+                    code = process.wait(LIMIT)
+                except subprocess.TimeoutExpired:
+                    raise RuntimeError(f"{self.title} did not end within {LIMIT} s") from None
+                finally:
+                    if process.poll() is None:
+                        os.killpg(process.pid, signal.SIGKILL)
+                        process.wait()
+            if code:
+                said = [line for line in errors.read_text().splitlines() if any(map(str.isalnum, line))]
+                raise RuntimeError(f"{self.title} failed: {said[-1].strip() if said else f'exit code {code}'}")
+            return Outcome(codes=read_rows(out, names, sizes), server_seconds=time.perf_counter() - start, spent=epsilon)
 
 
 @dataclass(frozen=True)
@@ -239,8 +259,7 @@ METHODS: dict[str, Method] = {
         VertiMRF("published", "published sketches (claim only)", {"encoder": "published", "claim_as_published": True}),
         VertiMRF("fo", "FO (randomised response)", {"encoder": "grr"}),
         Centralized(),
-        Central("mst", "central MST (smartnoise-synth)"),
-        Central("aim", "central AIM (smartnoise-synth)"),
+        *(Central(peer.name, f"central {peer.title}") for peer in PEERS.values()),
         VertiGAN(),
         VertiMRF("independent-parties", "independent parties, pasted", {"shares": NO_SKETCHES}),
         VertiMRF("independent-attributes", "independent attributes", {"shares": NO_SKETCHES, "local_models": False}),

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ..peers.peer import PEERS
 from ..verdict import FULL, Verdict, held
 from . import quoted
 from .experiments import ABLATIONS, DEFAULT, OURS, REAL_EPSILON, Message, Scale, message, useful
 from .methods import METHODS
-from .splits import PAPER_SPLITS
 from .store import Result, Run, Store
 from .svm import FOLDS
 from .usefulness import COLUMNS
@@ -259,6 +259,27 @@ def utility_verdicts(page: Page) -> list[Verdict]:
     ]
 
 
+def peers_section(page: Page) -> str:
+    """A table per epsilon: mechanisms by data, what is quoted below what was measured."""
+    quotes = {
+        "SWIFT (dpsynth)": quoted.SWIFT, "MST (dpsynth)": quoted.DPSYNTH_MST, "MST (mbi 2)": quoted.MST,
+        "AIM (ported to mbi 2, all fits converged)": quoted.AIM,
+    }  # fmt: skip
+    parts = []
+    for epsilon in page.scale.bar_epsilons:
+        rows = []
+        for method in (DEFAULT, "centralized", *PEERS):
+            found = [page.figures(data, method, epsilon)[:1] for data in page.scale.data]
+            cells = [f"{own[0]['tvd2']:.4f} / {own[0]['tvd3']:.4f}, {own[0]['seconds']:.0f} s" if own else "–" for own in found]
+            rows += [[title(method), *cells]] if any(found) else []
+        for name, of in quotes.items():
+            cells = [f"*{of[data, epsilon]:g}*" if (data, epsilon) in of else "–" for data in page.scale.data]
+            rows += [[f"*quoted:* {name}", *cells]] if rows and set(cells) != {"–"} else []
+        if rows:
+            parts.append(f"**ε = {epsilon:g}**\n\n" + table(["mechanism", *page.scale.data], rows))
+    return "\n\n".join(parts)
+
+
 def accuracy(page: Page, short: bool = False) -> str:
     """Accuracy, seconds and message sizes of the default, beside what others have; in short, of what others have at 0.8."""
     rows = []
@@ -270,13 +291,13 @@ def accuracy(page: Page, short: bool = False) -> str:
             if not found or (short and (epsilon != 0.8 or not said)):
                 continue
             rows.append([
-                f"{data}, {','.join(map(str, PAPER_SPLITS[data]))}", f"{epsilon:g}",
+                data, f"{epsilon:g}",
                 f"{spread(found, 'tvd3', len(found))} ({len(found)} seed{'s' if len(found) > 1 else ''})",
                 f"{np.median([own['seconds'] for own in found]):.1f}",
                 f"{max(max(own['message_bytes']) for own in found) / 1e6:.1f} MB",
                 "; ".join([*said, *[quoted.PAPER_TVD[data, epsilon]] * ((data, epsilon) in quoted.PAPER_TVD)]),
             ])  # fmt: skip
-    return table(["data, split", "ε", "3-way TVD", "seconds, median", "largest message", "for comparison"], rows)
+    return table(["data", "ε", "3-way TVD", "seconds, median", "largest message", "for comparison"], rows)
 
 
 @dataclass(frozen=True)
@@ -391,6 +412,7 @@ SECTIONS: dict[str, tuple[str, str, Callable[[Page], str]]] = {
                   "one-way marginals, UniSam evenly, and a fit to the bins does the first implicitly. consistency: the paper's "
                   "averaging of what several marginals say of one, before the fit.", ablations_section),
     "messages": ("Accuracy against message size", "Means of at most three seeds.", messages_section),
+    "peers": ("Mechanisms of others", "2-way and 3-way TVD of one run, and its seconds.", peers_section),
     "utility": ("What rows are good for", "The figures of `vertimrf evaluate --utility` for the SVM's label.", utility_section),
 }  # fmt: skip
 
@@ -400,6 +422,7 @@ TABLES: dict[str, dict[str, Callable[[Page], str]]] = {
     "bars": {"accuracy": accuracy, "bars": summary},
     "messages": {"message size": messages_section},
     "utility": {"utility adult income 0.8": utility_section},
+    "peers": {"peers": peers_section},
 }
 VERDICTS: dict[str, Callable[[Page, str], list[Verdict]]] = {
     "bars": lambda page, size: [line.verdict for line in bars(page, size)],

@@ -21,10 +21,6 @@ import numpy.typing as npt
 from scipy import stats
 
 Split = tuple[tuple[int, ...], ...]
-# The paper's two-party splits (VertiMRF, Table 1): so many attributes each, in the order of the columns. Its BR2000 has 13
-# attributes, the file that the field passes around has 14.
-# PISA's and that of the generated table are ours.
-PAPER_SPLITS = {"nltcs": (8, 8), "adult": (8, 7), "br2000": (7, 7), "fire": (8, 7), "pisa": (41, 40), "generated": (4, 4)}
 LISTED = 20_000
 # Splits whose Icor is this close to the target, as part of the range, count as hits; one of them is drawn.
 TOLERANCE = 0.005

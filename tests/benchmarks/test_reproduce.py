@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from benchmarks.datasets import generated
+from benchmarks.peers.environment import Environment
+from benchmarks.peers.peer import FOLDER, PEERS
 from benchmarks.reproduce import __main__ as runner
 from benchmarks.reproduce import report
 from benchmarks.reproduce.execute import execute, split_of
 from benchmarks.reproduce.experiments import EXPERIMENTS, MESSAGES, Scale, available, message
-from benchmarks.reproduce.methods import METHODS, PEERS, Outcome
+from benchmarks.reproduce.methods import METHODS, Outcome
 from benchmarks.reproduce.splits import by_correlation, by_importance, candidates, deal, even_counts, icor, pcor, spearman
 from benchmarks.reproduce.store import Run, Store
 from benchmarks.reproduce.svm import folds, misclassification
@@ -189,14 +191,14 @@ def test_every_experiment_runs_and_is_reported(tmp_path, copies, monkeypatch):
     page = (tmp_path / "docs" / "experiments.md").read_text()
     for heading, _, section in report.SECTIONS.values():
         # No classifier; bars are about the paper's data.
-        if section not in (report.svm_section, report.utility_section, report.bars_section):
+        if section not in (report.svm_section, report.utility_section, report.bars_section, report.peers_section):
             assert f"## {heading}" in page
     assert (tmp_path / "runs.csv").read_text().count("\n") == len(Store(tmp_path / "runs.jsonl").runs()) + 1
 
 
 def test_copies_are_at_distance_zero(copies):
     result = execute(Run("tvd", "generated", "one-round", 0.8, 0, marginals=10), NOWHERE)
-    assert [result[name] for name in ("tvd3", "tvd4", "tvd5", "across3")] == [0.0] * 4
+    assert [result[name] for name in ("tvd2", "tvd3", "tvd4", "tvd5", "across3")] == [0.0] * 5
     assert result["message_bytes"] == [10, 20]
 
 
@@ -307,40 +309,59 @@ def test_methods_return_rows_of_the_table_in_its_own_order(method, options):
     assert len(made.message_bytes) == (0 if method == "centralized" else 3)
 
 
-SYNTHESIZER = """
-class Synthesizer:
-    @classmethod
-    def create(cls, name, epsilon, delta, **options):
-        assert options == ({"degree": 3} if name == "aim" else {})
-        if epsilon == 0.125:
-            raise ValueError("out of budget")
-        return cls()
+RUN = """
+import sys
+from benchmarks.peers import __main__ as program
 
-    def fit(self, frame, categorical_columns, preprocessor_eps):
-        assert preprocessor_eps == 0 and categorical_columns == list(frame.columns)
-        self.frame = frame
+class Here:
+    def active(self, folder):
+        return True
 
-    def sample(self, rows):
-        return self.frame.iloc[:rows, ::-1]
+def rows(table, epsilon, delta, seed):
+    if epsilon == 0.125:
+        raise SystemExit("out of budget")
+    if epsilon == 0.25:
+        import time; time.sleep(600)
+    return table.codes
+
+program.PEERS["mbi_mst"] = program.PEERS["mbi_mst"].__class__("mbi_mst", "fake", Here(), rows)
+sys.exit(program.main(sys.argv[3:]))
 """
 
 
-def test_central_peers_run_in_their_own_interpreter(tmp_path, monkeypatch):
-    (tmp_path / "snsynth.py").write_text(SYNTHESIZER)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.delenv(PEERS, raising=False)
-    assert "mst" not in available()[0]
-    monkeypatch.setenv(PEERS, sys.executable)
-    assert {"mst", "aim"} <= set(available()[0])
-    data = generated(60)
-    for name in ("mst", "aim"):
-        made = METHODS[name].synthesize(data.codes, data.sizes, (), 0.5, 1e-4, 0)
-        np.testing.assert_array_equal(made.codes, data.codes)
-        assert made.codes.dtype == np.uint16
-    with pytest.raises(RuntimeError, match="out of budget"):
-        METHODS["mst"].synthesize(data.codes, data.sizes, (), 0.125, 1e-4, 0)
+def test_mechanisms_of_others_run_in_processes_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.delenv(FOLDER, raising=False)
+    assert not set(PEERS) & set(available()[0])
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    assert set(PEERS) <= set(available()[0])
+    monkeypatch.setattr(Environment, "python", lambda self, folder: None)
+    # The program, with a mechanism that gives back what it is given.
+    (tmp_path / "python").write_text(f"#!{sys.executable}\n{RUN}")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    data, mechanism = generated(60), METHODS["mbi_mst"]
+    made = mechanism.synthesize(data.codes, data.sizes, (), 0.5, 1e-4, 0)
+    np.testing.assert_array_equal(made.codes, data.codes)
+    assert made.codes.dtype == np.uint16
+    with pytest.raises(RuntimeError, match="failed: out of budget"):
+        mechanism.synthesize(data.codes, data.sizes, (), 0.125, 1e-4, 0)
     with pytest.raises(TypeError, match="keys"):
-        METHODS["mst"].synthesize(data.codes, data.sizes, (), 0.5, 1e-4, 0, keys=3)
+        mechanism.synthesize(data.codes, data.sizes, (), 0.5, 1e-4, 0, keys=3)
+    monkeypatch.setattr("benchmarks.reproduce.methods.LIMIT", 0.5)
+    with pytest.raises(RuntimeError, match=r"did not end within 0\.5 s"):
+        mechanism.synthesize(data.codes, data.sizes, (), 0.25, 1e-4, 0)
+
+
+def test_mechanisms_of_others_stand_beside_ours_and_what_is_quoted(tmp_path):
+    store = Store(tmp_path / "runs.jsonl")
+    scale = replace(SCALE, data=("adult", "fire"), methods=("count-sketches", "smartnoise_mst"))
+    for run in EXPERIMENTS["peers"](scale)[:2]:
+        store.add(run, {"tvd2": 0.021, "tvd3": 0.0421, "seconds": 12.4}, "abc")
+    lines = report.peers_section(report.Page(store, scale)).splitlines()
+    assert "| mechanism | adult | fire |" in lines
+    assert "| central MST (SmartNoise) | 0.0210 / 0.0421, 12 s | – |" in lines
+    assert "| *quoted:* SWIFT (dpsynth) | *0.0506* | – |" in lines
+    assert not any("OpenDP" in line for line in lines)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from benchmarks.verdict import Verdict
 from tools import fuzz
 from tools.fuzzed.damage import damaged_container, damaged_json
 from tools.fuzzed.readers import KINDS, RELEASE
-from tools.fuzzed.seeds import NAMES, PLANS, Seeds, build
+from tools.fuzzed.seeds import PLANS, Seeds, build
 
 
 @pytest.fixture(scope="module")

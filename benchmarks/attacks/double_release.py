@@ -90,7 +90,7 @@ def rows() -> Iterator[Verdict]:
     fresh = len({Party(plan, NAMES[0], secret).run(table).to_bytes(plan) for _ in range(3)})
     yield Verdict("double release: different contents of 3 runs without a key or record", fresh, "3: it matters", fresh == 3)
     for encoder in ("scheduled-pairs", "count-sketch"):
-        priced_plan = plan_for(ring, ROWS, KEYS, nonce="double release", planning=PlanOptions(encoder=encoder))
+        priced_plan = plan_for(ring, ROWS, KEYS, nonce="double release", encoder=encoder)
         for times, who in (((2, 2, 2), "all of three parties twice"), ((3, 3, 3), "all three times")):
             name = f"double release, {encoder}: epsilon of a plan of {priced_plan.ledger().epsilon:.2f} released by {who}"
             # So many plans over the same people, each with hashes of its own.

@@ -692,10 +692,24 @@ NAMED: tuple[Mutation, ...] = (
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(
+        "what closes a circle enters a graph with what it is closed by",
+        "server/global_graph.py",
+        "if len(joined) > 1:",
+        "if len(joined) > 0:",
+        ("server/test_global_graph.py",),
+    ),
+    Mutation(
+        "groups of many values weigh no more than others",
+        "plan/weights.py",
+        "(each / fewest) ** EXPONENT",
+        "1",
+        ("plan/test_count_sketch_plan.py",),
+    ),
+    Mutation(
         "presence weighs as much as an attribute",
         "plan/weights.py",
-        "return [1 if group.size == 1 else",
-        "return [15 if group.size == 1 else",
+        "return [attribute if group.tells_values else 1 for",
+        "return [attribute for",
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(

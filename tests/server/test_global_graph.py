@@ -9,7 +9,7 @@ import pytest
 from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
-from vertimrf.model.fit import fit
+from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
@@ -113,7 +113,7 @@ def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
     assert graph.start is not None
     assert graph.start.tree == graph.tree
     # Independent attributes, a forest, and what has room then.
-    assert [options.get("steps") for options in fits] == [None, None, 1]
+    assert [options.get("options", FitOptions()).steps for options in fits] == [50, 50, 1]
     # Direct neighbours stand first and entered first.
     assert all(graph.tree.covering((i, i + 1)) >= 0 for i in range(8))
 

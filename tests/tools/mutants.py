@@ -826,7 +826,7 @@ NAMED: tuple[Mutation, ...] = (
     ),
     Mutation(
         "any codec passes for an encoding of text",
-        "tables/arrow.py",
+        "tables/read_options.py",
         "io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)",
         "codecs.lookup(self.encoding)",
         ("test_refusals.py",),

@@ -43,6 +43,7 @@ __all__ = ["Synthesizer"]
 
 # Options of a plan that say what crosses parties.
 ACROSS = ("encoder", "claim_as_published", "keys", "message_bytes", "collusion_epsilon", "population", "split")
+ON_THE_COMMAND_LINE = {"message_bytes": "--message-mb"}
 
 
 def check_alone(planning: PlanOptions) -> None:
@@ -52,7 +53,10 @@ def check_alone(planning: PlanOptions) -> None:
         PlanError: one is given.
     """
     if given := [name for name in ACROSS if getattr(planning, name) != getattr(PLANNING, name)]:
-        raise PlanError(f"One holder has no sketches and all the people: leave {given[0]} out, or deal the columns to parties.")
+        option = ON_THE_COMMAND_LINE.get(given[0], "--" + given[0].replace("_", "-"))
+        raise PlanError(
+            f"One holder has no sketches and all the people: leave {given[0]} ({option}) out, or deal the columns to parties (--split)."
+        )
 
 
 class Synthesizer:

@@ -155,8 +155,6 @@ class Centralized:
         self, codes: Codes, sizes: Sequence[int], split: Split, epsilon: float, delta: float, seed: int, **options: Any
     ) -> Outcome:
         """See :class:`Method`; options are the parameters of ``Synthesizer``."""
-        # It is made at the first run, which takes longer than the limit.
-        PEERS[self.name].environment.python(default_folder())
         names = [f"x{a}" for a in range(len(sizes))]
         schema = Schema.of({"holder": [Attribute.integer(name, size) for name, size in zip(names, sizes, strict=True)]})
         start = time.perf_counter()

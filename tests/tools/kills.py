@@ -197,10 +197,10 @@ def looked_up(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The accountant's function, computed once for the same events."""
     known: dict[Any, Any] = {}
 
-    def look_up(events: Sequence[Any], delta: float) -> Any:
-        asked = tuple(events), delta
+    def look_up(events: Sequence[Any], *more: Any) -> Any:
+        asked = tuple(events), more
         if asked not in known:
-            known[asked] = compute(events, delta)
+            known[asked] = compute(events, *more)
         return known[asked]
 
     return look_up

@@ -90,6 +90,7 @@ def test_kills_at_twenty_points_of_every_role_and_the_transport():
     check(outcomes)
 
 
+@pytest.mark.slow
 def test_the_kills_would_notice_fresh_noise_with_a_record_that_is_written_after_sending():
     """Killed right before the record. Either defence is enough by itself: records in time, or noise that is always the same."""
     done = subprocess.run(

@@ -25,14 +25,12 @@ from ..errors import MessageError, PlanError, PrivacyError, TableError
 from ..kernels.geometric import encode_rows, group_by_value, hazards
 from ..kernels.phantoms import phantom_table, phantom_thresholds, raise_by_phantoms, raise_unsettled
 from ..progress import Progress, Silent
-from .parameters import SharedKeyPlan, SketchPlan
+from .parameters import BLOCK_KEYS, SharedKeyPlan, SketchPlan
 
 __all__ = ["ENCODING_VERSION", "SketchEncoder"]
 
 # Names the hash and the layout of the published levels; the golden fingerprint of the tests belongs to it.
 ENCODING_VERSION = 1
-# Keys of a pair are cut into blocks of at most this many, each with its own streams: part of the hash.
-BLOCK_KEYS = 1 << 16
 # A row's final minimum is guessed so that the chance of having to start again is about exp(-GUESS_MARGIN).
 GUESS_MARGIN = 1.5
 PHANTOM_CHUNK = 1 << 20

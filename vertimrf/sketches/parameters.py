@@ -21,6 +21,7 @@ from ..privacy.ledger import LedgerEntry
 from .claims import claimed_phantoms
 
 __all__ = [
+    "BLOCK_KEYS",
     "CONTRAST_SIGNS",
     "CountSketchPlan",
     "CrossPartyRelease",
@@ -35,6 +36,8 @@ __all__ = [
 
 HIGHEST_CEILING = 40
 MOST_KEYS = 1 << 31
+# Keys of a scheduled pair are cut into blocks of at most this many, each with its own streams: part of the hash.
+BLOCK_KEYS = 1 << 16
 MOST_VALUES = 1 << 16
 MOST_REPETITIONS = 1 << 24
 # Of a group's two values in its contrast.

@@ -197,7 +197,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     good("run", "server", folder / "server")
     assert good(*compared).splitlines() == [
         "left: 0 of your 4,000 sampled ids match as they are written.",
-        "  4,000 would with another --id-format: none here, strip,lower at left.",
+        "  4,000 would with another id_format in run.toml: none here, strip,lower at left.",
     ]
     refused(run("align", folder / "left", "--with", folder / "left.ids"), "nothing for 'left'")
     refused(run("align", folder / "left"), "--out", "--with")
@@ -208,7 +208,8 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     (folder / "changed.ids").write_text(json.dumps(changed))
     refused(run(*compared[:-1], folder / "changed.ids"), "does not open")
     # Nothing was released by any of this.
-    assert sorted(path.name for path in (folder / "x" / "parties").rglob("*") if path.is_file()) == ["envelopes", "offer", "offer"]
+    sent = sorted(path.name for path in (folder / "x" / "parties").rglob("*") if path.is_file())
+    assert sent == ["envelopes", "offer", "offer"]
     # So written, and checked first, both can run.
     refused(run("run", "party", folder / "left", "--id-format", "strip,lower"), "run.toml: edit it there")
     settings = folder / "left" / "run.toml"

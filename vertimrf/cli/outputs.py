@@ -91,7 +91,7 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
 
 def check_room(*files: tuple[str | Path | None, float]) -> None:
     """Refuse before the work what would fill a disk: pairs of a path, - and None aside, and bytes; one folder's add up."""
-    from ..party.check import check_space
+    from ..files.atomic import check_space
 
     needed: dict[Path, float] = {}
     for path, size in files:

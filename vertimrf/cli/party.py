@@ -29,8 +29,9 @@ def check(read: Any, table: str, plan_file: str | None, party: str | None, id_co
     FOLDER is the party's run folder, which knows its table and plan; a TABLE needs the options. What is printed is exact, so for
     your own eyes.
     """
+    from ..files.atomic import check_space
     from ..files.state import state_folder
-    from ..party.check import check_space, check_table
+    from ..party.check import check_table
     from ..plan.forecast import forecast
     from ..plan.plan import Plan
     from ..runs.folder import SETTINGS
@@ -113,6 +114,6 @@ def align(folder: str, out: str | None, others: Sequence[str]) -> None:
         click.echo(f"{sender}: {match.plain:,} of your {match.mine:,} sampled ids match as they are written.")
         if match.matching > match.plain:
             here, there = (",".join(formats) or "none" for formats in (match.my_format, match.their_format))
-            click.echo(f"  {match.matching:,} would with another --id-format: {here} here, {there} at {sender}.")
+            click.echo(f"  {match.matching:,} would with another id_format in run.toml: {here} here, {there} at {sender}.")
         if match.matching < match.mine:
             click.echo(f"  The others are of people whom {sender} does not hold, or whom its sample does not reach.")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MessageError, PlanError, RunError, TableError
-from ..files.atomic import parse_json
+from ..files.atomic import check_space, parse_json
 from ..files.canonical import same_fingerprint
 from ..keys import PrivateKey, called, check_name
 from ..options import RunOptions
@@ -381,8 +381,6 @@ class PartyRun:
         return records
 
     def _check_space(self, size: float) -> None:
-        from ..party.check import check_space
-
         self._releases.prepare()
         if short := check_space(self._releases.folder, size):
             raise PlanError(short)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MessageError, PlanError, RunError
-from ..files.atomic import draft_of, sync, write_text
+from ..files.atomic import check_space, draft_of, sync, write_text
 from ..keys import Offer, PublicKeys
 from ..message import Message
 from ..options import RunOptions
@@ -318,7 +318,6 @@ class ServerRun:
             return
         if self.result is not None or not all(self._has(party, MESSAGE) for party in self.parties):
             return
-        from ..party.check import check_space
         from ..server.server import Server
 
         if short := check_space(self.folder, result_bytes(plan, self.settings.rows)):

@@ -2,7 +2,7 @@
 
     python benchmarks/larger.py [--quick | --smoke] [--only ROW]... [--rows N] [--json FILE]
 
-Tables are made up on the fly, in pieces. Times of `vertimrf party` are those of the command with its start-up, its kernels
+Tables are made up on the fly, in pieces. Times of `vertimrf run party` are those of the command with its start-up, its kernels
 compiled before; memory is the peak resident set of its process. On the cluster, two workers of one thread, a party encodes 10^8
 records of 8 attributes that the workers make up, and makes its message twice, under one fixed noise: in the second run a worker
 is killed when one-way marginals have been released, with all that it holds. --quick ends within two minutes: a tenth of the
@@ -12,6 +12,7 @@ records, a hundredth on the cluster.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -30,16 +31,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict import FULL, QUICK, SMOKE, Verdict, arguments, at_least, conclude, show
 from vertimrf.cluster.records import ClusterRecords
-from vertimrf.keys import KeyRing, PrivateKey
+from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party.party import Party
 from vertimrf.party.releases import Releases
 from vertimrf.party.secret import Secret, id_keys
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
-from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import FixedNoise
+from vertimrf.runs.party_run import PartyRun
 from vertimrf.tables.table import encode_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,14 +103,15 @@ def write(path: Path, rows: int) -> None:
                 csv.write_table(piece(first, min(PIECE, rows - first)))
 
 
-def agree(folder: Path, schema: Schema, rows: int) -> Plan:
-    """A plan, and the first party's key and secret, in a folder."""
-    ring = KeyRing.new([name for name, _ in schema.parties])
-    plan = make_plan(schema, epsilon=1.0, planning=PlanOptions(expected_records=rows), public_keys=ring.public)
+def agree(folder: Path, schema: Schema, rows: int, table: Path) -> None:
+    """The first party's run folder, with an accepted plan."""
+    names = [name for name, _ in schema.parties]
+    run = PartyRun.create(folder / "run", name=names[0], table=table, id="person")
+    offers = [PrivateKey.load(folder / "run" / "key").offer, *(PrivateKey.new(name).offer for name in (*names[1:], None))]
+    plan = make_plan(schema, 1.0, PlanOptions(expected_records=rows), public_keys=PublicKeys.of(offers, names))
     plan.save(folder / "plan.json")
-    next(iter(ring.parties.values())).save(folder / "own.key")
-    Secret.new().save(folder / "own.secret")
-    return plan
+    run.advance({"plan": (folder / "plan.json").read_bytes()})
+    run.accept(plan.fingerprint)
 
 
 def measured(command: list[str]) -> tuple[float, float, float]:
@@ -123,24 +125,22 @@ def measured(command: list[str]) -> tuple[float, float, float]:
 
 
 def party(folder: Path, table: Path) -> tuple[float, float, float]:
-    """`vertimrf party` of a table, anew."""
-    for left in Releases.of(PrivateKey.load(folder / "own.key")).folder.glob("*"):
+    """`vertimrf run party` of a table, anew."""
+    run = folder / "run"
+    for left in Releases.of(PrivateKey.load(run / "key")).folder.glob("*"):
         left.unlink()
-    (folder / "message").unlink(missing_ok=True)
-    return measured(
-        [sys.executable, "-m", "vertimrf", "party", str(table), "--plan", str(folder / "plan.json"),
-         "--key", str(folder / "own.key"), "--secret", str(folder / "own.secret"), "--id", "person",
-         "--out", str(folder / "message")]
-    )  # fmt: skip
+    settings = re.sub(r"(?m)^table = .*$", f'table = "{table}"', (run / "run.toml").read_text())
+    (run / "run.toml").write_text(settings)
+    return measured([sys.executable, "-m", "vertimrf", "run", "party", str(run)])
 
 
 def rows_streamed(rows: int) -> Iterator[Verdict]:
-    """`vertimrf party` of 24 attributes, of either kind of file."""
+    """`vertimrf run party` of 24 attributes, of either kind of file."""
     schema = Schema.of({"registry": attributes(), "other": [Attribute.integer(name, size) for name, size in OTHERS.items()]})
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        agree(folder, schema, rows)
         write(folder / "small.parquet", 1000)
+        agree(folder, schema, rows, folder / "small.parquet")
         party(folder, folder / "small.parquet")
         for suffix in ("parquet", "csv"):
             table = folder / f"table.{suffix}"
@@ -148,7 +148,7 @@ def rows_streamed(rows: int) -> Iterator[Verdict]:
             seconds, worked, memory = party(folder, table)
             size = table.stat().st_size / 1e6
             table.unlink()
-            name = f"vertimrf party, {rows:,} x 24, {suffix} of {size:,.0f} MB"
+            name = f"vertimrf run party, {rows:,} x 24, {suffix} of {size:,.0f} MB"
             yield Verdict(f"{name}, s", seconds)
             yield Verdict(f"{name}, s of all cores", worked)
             yield Verdict(f"{name}, peak memory, GiB", memory)

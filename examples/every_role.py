@@ -1,4 +1,4 @@
-"""A deployment in Python, role by role: what `vertimrf plan`, `secret`, `party` and `server` do, from data frames.
+"""A deployment in Python, role by role: what `vertimrf run party` and `run server` do, from data frames.
 
 Everything is in one process here; in a deployment each block runs at its own organisation, and only the plan, the envelopes and
 the sealed messages travel.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,11 +91,10 @@ def test_synthesize_then_evaluate(folder):
     assert sum(entry["share"] for entry in report["ledger"]) == pytest.approx(1)
     assert set(report["message_bytes"]) == {"left", "right"}
     arguments = ["--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml", "--ways", "2,3"]
-    for real in (["--real", folder / "left.csv", folder / "right.parquet"],
-                 ["--real", folder / "left.csv", "--real", folder / "right.parquet"]):  # fmt: skip
-        result = run("evaluate", *real, *arguments, "--json", folder / "tvd.json")
-        assert result.exit_code == 0, result.output
-        assert 0 < json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.1
+    real = ("--real", folder / "left.csv", "--real", folder / "right.parquet")
+    result = run("evaluate", *real, *arguments, "--json", folder / "tvd.json")
+    assert result.exit_code == 0, result.output
+    assert 0 < json.loads((folder / "tvd.json").read_text())["tvd"]["2"] < 0.1
 
 
 def test_one_table_is_dealt_to_parties(folder):
@@ -106,129 +106,143 @@ def test_one_table_is_dealt_to_parties(folder):
     assert len(pd.read_csv(folder / "out.csv")) == 50
 
 
-def offers(folder):
-    """Everyone's key pair, and the offers for the plan."""
-    for command, name in ((("secret", "offer", "left"), "left"), (("secret", "offer", "right"), "right"),
-                          (("server", "offer"), "server")):  # fmt: skip
-        made = run(*command, "--key", folder / f"{name}.key", "--out", folder / f"{name}.offer")
-        assert made.exit_code == 0, made.output
-    return [folder / f"{name}.offer" for name in ("server", "right", "left")]
+def priced(folder, *options, epsilon=2):
+    """A plan to price and to check tables with."""
+    known = ("--schema", folder / "schema.toml", "--epsilon", epsilon, "--expected-records", 4000)
+    return good("plan", *known, *options, "--out", folder / "plan.json")
 
 
-def planned(folder, *options, out="plan.json", epsilon=2):
-    """A plan with everyone's keys."""
-    keys = sorted(folder.glob("*.offer")) or offers(folder)
-    result = run("plan", *keys, "--schema", folder / "schema.toml", "--epsilon", epsilon, "--expected-records", 4000, *options,
-                 "--out", folder / out)  # fmt: skip
-    assert result.exit_code == 0, result.output
-    return result
+def good(*arguments):
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
-def own(folder, name):
-    """A party's plan, key, secret and id column."""
-    return ("--plan", folder / "plan.json", "--key", folder / f"{name}.key", "--secret", folder / f"{name}.secret", "--id", "id")
+TABLES = {"left": "left.csv", "right": "right.parquet"}
+
+
+def started(folder, *options, epsilon=2, tables=TABLES):
+    """Everybody's run folder, as far as the plan, which all have; returns its fingerprint."""
+    (folder / "x").mkdir()
+    known = ("--schema", folder / "schema.toml", "--epsilon", epsilon, "--expected-records", 4000, "--message-mb", 1)
+    good("run", "server", folder / "server", *known, *options, "--exchange", folder / "x")
+    for name, table in tables.items():
+        own = ("--name", name, "--table", folder / table, "--id", "id")
+        good("run", "party", folder / name, *own, "--exchange", folder / "x")
+    good("run", "server", folder / "server")
+    for name in tables:
+        good("run", "party", folder / name)
+    return json.loads(good("status", folder / "server", "--json", "-"))["plan"]
+
+
+def finished(folder):
+    """From the accepted plan to the table; returns what the server says."""
+    for name in ("left", "right"):
+        good("run", "party", folder / name)
+        good("run", "server", folder / "server")
+    good("run", "party", folder / "right")
+    return good("run", "server", folder / "server")
 
 
 def test_a_deployment_role_by_role(folder):
-    fingerprint = planned(folder).output.split("Fingerprint ")[1].split(":")[0]
-    plan, server = ("--plan", folder / "plan.json"), ("--key", folder / "server.key")
-    steps = [
-        *(("compare", folder / "plan.json", fingerprint.lower().replace("-", " "), "--key", folder / f"{name}.key")
-          for name in ("left", "right", "server")),
-        ("secret", "seal", *plan, "--key", folder / "left.key", "--secret", folder / "left.secret",
-         "--out", folder / "envelopes.json"),
-        ("secret", "join", folder / "envelopes.json", *plan, "--key", folder / "right.key", "--secret", folder / "right.secret"),
-        ("party", folder / "left.csv", *own(folder, "left"), "--out", folder / "left.message"),
-        ("party", folder / "right.parquet", *own(folder, "right"), "--out", folder / "right.message"),
-        ("server", folder / "right.message", folder / "left.message", *plan, *server,
-         "--out", folder / "synthetic.parquet", "--model", folder / "model", "--json", folder / "server.json"),
-    ]  # fmt: skip
-    for step in steps:
-        result = run(*step)
-        assert result.exit_code == 0, result.output
-    table = pd.read_parquet(folder / "synthetic.parquet")
+    fingerprint = started(folder)
+    for name in TABLES:
+        good("accept", folder / name, fingerprint.lower().replace("-", " "))
+    assert "done   result" in finished(folder)
+    result = folder / "server" / "result"
+    table = pd.read_parquet(result / "synthetic.parquet")
     assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
-    assert json.loads((folder / "server.json").read_text())["private"] is True
-    drawn = run("sample", folder / "model", "--rows", 30, "--where", "x=red", "--out", folder / "red.csv")
-    assert drawn.exit_code == 0, drawn.output
+    assert json.loads((result / "report.json").read_text())["private"] is True
+    good("sample", result / "model", "--rows", 30, "--where", "x=red", "--out", folder / "red.csv")
     assert set(pd.read_csv(folder / "red.csv")["x"]) == {"red"}
-    refused(run(*steps[7]), "synthetic.parquet exists", "--overwrite")
-    assert run(*steps[7], "--overwrite").exit_code == 0
-    # Told again, a party gives the same message again, under whatever name; from another table it gives none.
-    sent = (folder / "left.message").read_bytes()
-    for out in ("left.message", "again.message"):
-        again = run(*steps[5][:-1], folder / out)
-        assert again.exit_code == 0, again.output
-        assert "Private (add or remove one record): epsilon 2" in again.output
-        assert (folder / out).read_bytes() == sent
-    (folder / "notes.txt").write_text("of somebody")
-    refused(run(*steps[5][:-1], folder / "notes.txt"), "something else")
-    pd.read_csv(folder / "left.csv").assign(b=0).to_csv(folder / "mended.csv", index=False)
-    refused(run("party", folder / "mended.csv", *steps[5][2:-1], folder / "mended.message"),
-            "from another table", "epsilon 2", "all parties", "make a new plan")  # fmt: skip
-    assert not (folder / "mended.message").exists()
-    header = run("inspect", folder / "left.message").output
+    # Told again, a party gives the same message again, also from another table: nothing is made twice.
+    message = folder / "x" / "parties" / "left" / "message"
+    sent = message.read_bytes()
+    pd.read_csv(folder / "left.csv").assign(b=0).to_csv(folder / "left.csv", index=False)
+    message.unlink()
+    good("run", "party", folder / "left")
+    assert message.read_bytes() == sent
+    received = folder / "server" / "received" / "left" / "message"
+    header = run("inspect", received).output
     assert "A sealed party message" in header
     assert f"from 'left' for the server, under the plan {fingerprint}" in header
     assert "marginal" not in header
-    inside = run("inspect", folder / "left.message", *plan, *server).output
+    plan = ("--plan", folder / "server" / "plan")
+    inside = run("inspect", received, *plan, "--key", folder / "server" / "key").output
     assert "proved to be from 'left'" in inside
     assert "marginal0" in inside
-    refused(run("inspect", folder / "left.message", *plan), "both")
-    refused(run("inspect", folder / "left.message", *plan, "--key", folder / "right.key"), "is for the server")
-    cut = (folder / "left.message").read_bytes()[:-7]
-    (folder / "left.message").write_bytes(cut)
-    refused(run(*steps[7], "--overwrite"), "left.message", "truncated")
-    for name in ("left.secret", "right.secret", "left.key", "server.key"):
-        assert (folder / name).stat().st_mode & 0o077 == 0
+    refused(run("inspect", received, *plan), "both")
+    refused(run("inspect", received, *plan, "--key", folder / "right" / "key"), "is for the server")
+    received.write_bytes(received.read_bytes()[:-7])
+    refused(run("inspect", received, *plan, "--key", folder / "server" / "key"), "message", "truncated")
 
 
 def test_parties_find_out_that_their_ids_are_written_differently(folder):
-    planned(folder)
-    plan = ("--plan", folder / "plan.json")
-    for step in (
-        ("secret", "seal", *plan, "--key", folder / "left.key", "--secret", folder / "left.secret",
-         "--out", folder / "envelopes.json"),
-        ("secret", "join", folder / "envelopes.json", *plan, "--key", folder / "right.key", "--secret", folder / "right.secret"),
-    ):  # fmt: skip
-        assert run(*step).exit_code == 0
     left, right = pd.read_csv(folder / "left.csv"), pd.read_parquet(folder / "right.parquet")
     left["id"] = [f" P{i:07}" for i in range(len(left))]
     left.to_csv(folder / "padded.csv", index=False)
     right["id"] = [f"p{int(text[1:]):07}" for text in right["id"]]
     right.to_csv(folder / "right.csv", index=False)
-    sampled = run("align", folder / "padded.csv", *own(folder, "left"), "--out", folder / "left.ids")
-    assert "which of their people are among 4,000 of yours" in sampled.output
+    fingerprint = started(folder, tables={"left": "padded.csv", "right": "right.csv"})
+    sample = ("align", folder / "left", "--out", folder / "left.ids")
+    refused(run(*sample), "has not got the parties' secret yet", "waits for you")
+    for name in TABLES:
+        good("accept", folder / name, fingerprint)
+    assert "which of their people are among 4,000 of yours" in good(*sample)
     # Only the other party can open it, and nothing of an id can be read in it.
     sealed = (folder / "left.ids").read_text()
     assert list(json.loads(sealed)["envelopes"]) == ["right"]
-    compared = ("align", folder / "right.csv", *own(folder, "right"), "--with", folder / "left.ids")
-    assert run(*compared).output.splitlines() == [
+    compared = ("align", folder / "right", "--with", folder / "left.ids")
+    refused(run(*compared), "has not got the parties' secret yet", "waits for the envelope of 'left'")
+    good("run", "server", folder / "server")
+    assert good(*compared).splitlines() == [
         "left: 0 of your 4,000 sampled ids match as they are written.",
-        "  4,000 would with another --id-format: none here, strip,lower at left.",
+        "  4,000 would with another id_format in run.toml: none here, strip,lower at left.",
     ]
-    refused(run("align", folder / "padded.csv", *own(folder, "left"), "--with", folder / "left.ids"), "nothing for 'left'")
-    refused(run("align", folder / "padded.csv", *own(folder, "left")), "--out", "--with")
-    refused(run("align", folder / "padded.csv", *own(folder, "left"), "--with", folder / "plan.json"), "is no id sample")
+    refused(run("align", folder / "left", "--with", folder / "left.ids"), "nothing for 'left'")
+    refused(run("align", folder / "left"), "--out", "--with")
+    refused(run("align", folder / "left", "--with", folder / "server" / "plan"), "is no id sample")
+    refused(run("align", folder / "left", "--out", folder / "padded.csv"), "padded.csv is read and would be overwritten")
     changed = json.loads(sealed)
     changed["envelopes"]["right"] = changed["envelopes"]["right"][:-8] + "AAAAAAA="
     (folder / "changed.ids").write_text(json.dumps(changed))
     refused(run(*compared[:-1], folder / "changed.ids"), "does not open")
+    # Nothing was released by any of this.
+    sent = sorted(path.name for path in (folder / "x" / "parties").rglob("*") if path.is_file())
+    assert sent == ["envelopes", "offer", "offer"]
     # So written, and checked first, both can run.
-    for table, name, more in (("padded.csv", "left", ("--id-format", "strip, lower")), ("right.csv", "right", ())):
-        checked = run("check", folder / table, *plan, "--name", name, "--id", "id", *more, "--out", folder / f"{name}.message")
-        assert checked.exit_code == 0, checked.output
-        assert "is ready for the plan" in checked.output
-        result = run("party", folder / table, *own(folder, name), *more, "--out", folder / f"{name}.message")
-        assert result.exit_code == 0, result.output
-    made = run("server", folder / "left.message", folder / "right.message", *plan, "--key", folder / "server.key",
-               "--out", folder / "synthetic.parquet")  # fmt: skip
-    assert made.exit_code == 0, made.output
-    refused(run("party", folder / "padded.csv", *own(folder, "left"), "--id-format", "upper", "--out", folder / "m"), "'upper'")
+    refused(run("run", "party", folder / "left", "--id-format", "strip,lower"), "run.toml: edit it there")
+    settings = folder / "left" / "run.toml"
+    settings.write_text(settings.read_text().replace("id_format = []", 'id_format = ["strip", "lower"]'))
+    for name in TABLES:
+        assert "is ready for the plan" in good("check", folder / name)
+    finished(folder)
+    table = pd.read_parquet(folder / "server" / "result" / "synthetic.parquet")
+    assert (table["x"] == np.array(["red", "green", "blue"])[table["a"]]).mean() > 0.8
+    # Afterwards as well, and from the same secret.
+    assert "left: 0 of your 4,000" in good(*compared)
+
+
+def test_a_run_folder_is_checked_by_its_own_settings(folder):
+    (folder / "x").mkdir()
+    own = ("--name", "left", "--table", folder / "left.csv", "--id", "id", "--exchange", folder / "x")
+    good("run", "party", folder / "left", *own)
+    refused(run("check", folder / "left"), "No plan has come to")
+    for more in (("--id", "id"), ("--delimiter", ";")):
+        refused(run("check", folder / "left", *more), "run.toml", "leave the options out")
+    refused(run("check", folder / "left.csv", "--id", "id"), "left.csv is no run folder", "--plan, --name")
+    (folder / "left" / "run.toml").unlink()
+    shutil.rmtree(folder / "left")
+    shutil.rmtree(folder / "x")
+    started(folder)
+    assert "left.csv is ready for the plan" in good("check", folder / "left")
+    pd.read_csv(folder / "left.csv").assign(a=9).to_csv(folder / "left.csv", index=False)
+    refused(run("check", folder / "left"), "1 problem")
+    refused(run("check", folder / "server"), "not of a party")
 
 
 def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
-    planned(folder)
+    priced(folder)
     table = pd.read_parquet(folder / "right.parquet").head(1000)
     table.loc[table.index[0], "x"] = "violet"
     table.loc[table.index[1], "age"] = 91
@@ -236,12 +250,11 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
     table["more"] = 1
     table.to_csv(folder / "bad.csv", index=False)
     before = set(folder.iterdir())
-    result = run("check", folder / "bad.csv", "--plan", folder / "plan.json", "--name", "right", "--id", "id",
-                 "--out", folder / "nowhere" / "m")  # fmt: skip
-    refused(result, "5 problems", "nothing was released")
+    result = run("check", folder / "bad.csv", "--plan", folder / "plan.json", "--name", "right", "--id", "id")
+    refused(result, "4 problems", "nothing was released")
     problems = [line for line in result.output.splitlines() if line.startswith("Problem: ")]
-    for problem, words in zip(problems, ("'more', not in the schema", "holds 'violet'", "holds '91'", "repeats an id",
-                                         "its folder does not exist"), strict=True):  # fmt: skip
+    expected = ("'more', not in the schema", "holds 'violet'", "holds '91'", "repeats an id")
+    for problem, words in zip(problems, expected, strict=True):
         assert words in problem
     assert "1,000 records, 2 attributes" in result.output
     assert "The plan expects 4,000 records" in result.output
@@ -253,7 +266,7 @@ def test_a_check_finds_all_problems_at_once_and_releases_nothing(folder):
 
 
 def test_tables_of_other_dialects_and_more_columns(folder):
-    planned(folder)
+    priced(folder)
     left = pd.read_csv(folder / "left.csv")
     left.assign(ward="Gynäkologie").to_csv(folder / "dialect.csv", index=False, sep=";", encoding="latin-1")
     checked = ("check", folder / "dialect.csv", "--plan", folder / "plan.json", "--name", "left", "--id", "id")
@@ -268,14 +281,14 @@ def test_tables_of_other_dialects_and_more_columns(folder):
     assert "is ready for the plan" in result.output, result.output
     refused(run(*checked, "--delimiter", ";;"), "one ASCII character")
     refused(run(*checked, "--encoding", "klingon"), "no encoding 'klingon'")
-    drafted = run("schema", folder / "dialect.csv", "--id", "id", *dialect, "--out", folder / "drafted.toml")
+    drafted = run("schema", "draft", folder / "dialect.csv", "--id", "id", *dialect, "--out", folder / "drafted.toml")
     assert drafted.exit_code == 0, drafted.output
     assert "Gynäkologie" in (folder / "drafted.toml").read_text()
 
 
 def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
     for table, name, more in (("left.csv", "left", ()), ("right.parquet", "right", ("--drop", "age"))):
-        drafted = run("schema", folder / table, "--id", "id", "--name", name, *more, "--out", folder / f"{name}.toml")
+        drafted = run("schema", "draft", folder / table, "--id", "id", "--name", name, *more, "--out", folder / f"{name}.toml")
         assert drafted.exit_code == 0, drafted.output
     merged = run("schema", "merge", folder / "left.toml", folder / "right.toml", "--out", folder / "both.toml")
     assert "3 attributes of left, right" in merged.output
@@ -286,64 +299,28 @@ def test_parts_of_a_schema_are_drafted_apart_and_merged(folder):
     refused(run("schema", "merge", folder / "left.toml", again, "--out", folder / "c.toml"), "Party 'left' is in", "again.toml")
 
 
-def test_everyone_has_its_own_key_or_is_refused(folder):
-    planned(folder)
-    plan = ("--plan", folder / "plan.json")
-    secret = ("--secret", folder / "left.secret")
-    seal = ("secret", "seal", *plan, *secret, "--out", folder / "envelopes.json")
-    party = ("party", folder / "left.csv", *plan, *secret, "--id", "id", "--out", folder / "m")
-    server = ("server", folder / "m", *plan, "--out", folder / "t.csv")
+def test_a_plan_is_priced_and_kept_where_that_is_asked_for(folder):
     before = set(folder.iterdir())
-    for command in (seal, party):
-        refused(run(*command, "--key", folder / "server.key"), "is the server's key", "secret offer")
-    refused(run(*server, "--key", folder / "left.key"), "is a party's key", "server offer")
-    refused(run("server", "offer", "--key", folder / "server.key", "--out", folder / "more"), "exists")
-    # The relay has put its own offers into the plan: everybody notices before doing anything.
-    (folder / "elsewhere").mkdir()
-    (folder / "elsewhere" / "schema.toml").write_text((folder / "schema.toml").read_text())
-    planned(folder / "elsewhere")
-    swapped = (folder / "elsewhere" / "plan.json").read_text()
-    (folder / "swapped.json").write_text(swapped)
-    for command, key in ((seal, "left.key"), (party, "left.key"), (server, "server.key")):
-        changed = [folder / "swapped.json" if part == folder / "plan.json" else part for part in command]
-        refused(run(*changed, "--key", folder / key), "another key for", "swapped")
-    fingerprint = run("inspect", folder / "plan.json").output.split("fingerprint ")[1].split(",")[0]
-    refused(run("compare", folder / "swapped.json", fingerprint), "NOT the plan")
-    refused(run("compare", folder / "plan.json", fingerprint[:19]), "whole fingerprint")
-    refused(run("compare", folder / "swapped.json",
-                run("inspect", folder / "swapped.json").output.split("fingerprint ")[1].split(",")[0],
-                "--key", folder / "left.key"), "another key for 'left'")  # fmt: skip
-    refused(run("compare", folder / "left.offer", fingerprint), "has no fingerprint")
-    (folder / "swapped.json").unlink()
-    assert set(folder.iterdir()) - before == {folder / "elsewhere"}
-
-
-def test_a_plan_without_keys_can_be_priced_and_no_more(folder):
-    result = run("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000,
-                 "--out", folder / "plan.json")  # fmt: skip
-    assert result.exit_code == 0
-    assert "For pricing" in result.output
+    known = ("--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000)
+    assert "For pricing" in good("plan", *known)
+    assert json.loads(good("plan", *known, "--json", "-"))["entries"]
+    assert set(folder.iterdir()) == before
+    priced(folder)
     assert "without public keys" in run("inspect", folder / "plan.json").output
-    assert run("account", folder / "plan.json").exit_code == 0
-    keys = offers(folder)
-    refused(run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "s",
-                "--out", folder / "e"), "no public keys", "vertimrf plan OFFER")  # fmt: skip
-    refused(run("party", folder / "left.csv", *own(folder, "left"), "--out", folder / "m"), "no public keys")
-    for some, said in ((keys[1:], "the server is missing"), (keys[:2], "'left' is missing"), ([*keys, keys[2]], "'left'")):
-        refused(run("plan", *some, "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000,
-                    "--out", folder / "p"), said)  # fmt: skip
+    assert "Total: epsilon" in good("plan", folder / "plan.json")
+    refused(run("plan", *known[:2]), "A new plan also needs --epsilon, --expected-records")
+    for more in (known[:2], known[2:4], ("--tau", 50), ("--out", folder / "other.json"), ("--errors",)):
+        refused(run("plan", folder / "plan.json", *more), "priced as they are")
+    refused(run("plan", folder / "plan.json", "--json", folder / "plan.json"), "plan.json is read and would be overwritten")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_party_killed_around_its_record_sends_one_message(folder, when):
-    """SIGKILL just before the record is there, and just after, when the message file is not yet."""
+    """SIGKILL just before the record is there, and just after, when the message has gone nowhere yet."""
     from vertimrf.keys import PrivateKey
     from vertimrf.party.releases import Releases
-    from vertimrf.party.secret import Secret
 
-    planned(folder, "--message-mb", 1)
-    Secret.new().save(folder / "left.secret")
-    arguments = ["party", folder / "left.csv", *own(folder, "left"), "--out", folder / "left.message"]
+    good("accept", folder / "left", started(folder))
     code = f"""
 import os, signal, sys
 from vertimrf.cli import main
@@ -355,22 +332,25 @@ def killed(*paths, **more):
 os.link = killed
 main(sys.argv[1:])
 """
+    arguments = ("run", "party", folder / "left")
     assert subprocess.run([sys.executable, "-c", code, *map(str, arguments)]).returncode == -signal.SIGKILL
-    assert not (folder / "left.message").exists()
-    releases = Releases.of(PrivateKey.load(folder / "left.key")).folder
+    message = folder / "x" / "parties" / "left" / "message"
+    assert not message.exists()
+    releases = Releases.of(PrivateKey.load(folder / "left" / "key")).folder
     records = [path.read_bytes() for path in releases.glob("message-*")]
     assert len(records) == (when == "after")
-    assert run(*arguments).exit_code == 0
-    sent = (folder / "left.message").read_bytes()
-    assert all(sent in record for record in records)
-    (folder / "left.message").unlink()
-    assert run(*arguments).exit_code == 0
-    assert (folder / "left.message").read_bytes() == sent
+    good(*arguments)
+    sent = message.read_bytes()
+    # The last 32 bytes are the exchange's.
+    assert all(sent[:-32] in record for record in records)
+    message.unlink()
+    good(*arguments)
+    assert message.read_bytes() == sent
     assert [path.name for path in releases.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_drafted_schema_is_marked_as_not_private(folder):
-    result = run("schema", folder / "left.csv", folder / "right.parquet", "--id", "id", "--out", folder / "draft.toml")
+    result = run("schema", "draft", folder / "left.csv", folder / "right.parquet", "--id", "id", "--out", folder / "draft.toml")
     assert result.exit_code == 0, result.output
     result = synthesize(folder, schema=folder / "draft.toml", json=folder / "report.json")
     assert result.exit_code == 0, result.output
@@ -483,61 +463,31 @@ def test_bad_options(folder):
     refused(synthesize(folder, encoder="magic"), "magic")
     refused(synthesize(folder, rows=0), "--rows")
     refused(synthesize(folder, tau=1), "tau")
-    refused(run("evaluate", "--real", folder / "left.csv", folder / "right.parquet", "--synthetic", folder / "none.csv",
+    refused(run("evaluate", "--real", folder / "left.csv", "--real", folder / "right.parquet", "--synthetic", folder / "none.csv",
                 "--id", "id", "--schema", folder / "schema.toml"), "none.csv")  # fmt: skip
 
 
-def test_another_plans_message_is_refused(folder):
-    for out in ("plan.json", "two.json"):
-        planned(folder, out=out, epsilon=1)
-    run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "left.secret",
-        "--out", folder / "e")  # fmt: skip
-    made = run("party", folder / "left.csv", *own(folder, "left"), "--out", folder / "m")
-    assert made.exit_code == 0, made.output
-    server = ("--key", folder / "server.key", "--out", folder / "t.csv")
-    refused(run("server", folder / "m", "--plan", folder / "two.json", *server), "another plan")
-    refused(run("server", folder / "m", "--plan", folder / "plan.json", *server), "right", "missing")
-    refused(run("secret", "join", folder / "e", "--plan", folder / "two.json", "--key", folder / "right.key",
-                "--secret", folder / "joined"), "another plan")  # fmt: skip
-    assert not (folder / "t.csv").exists()
-    assert not (folder / "joined").exists()
-
-
 def test_what_cannot_be_had_again_is_not_written_over(folder):
-    planned(folder)
-    plan = ("--plan", folder / "plan.json")
-    offer = ("secret", "offer", "left", "--key", folder / "left.key", "--out", folder / "left.offer")
-    again = ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000, "--out", plan[1])
-    seal = ("secret", "seal", *plan, "--key", folder / "left.key", "--secret", folder / "secret", "--out", folder / "sealed")
-    join = ("secret", "join", folder / "sealed", *plan, "--key", folder / "right.key", "--secret", folder / "joined")
-    for command in (seal, join):
-        assert run(*command).exit_code == 0
+    priced(folder)
+    again = ("plan", "--schema", folder / "schema.toml", "--epsilon", 2, "--expected-records", 4000)
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    for command in (offer, seal, join, again):
-        refused(run(*command), "exists")
-    refused(run("schema", folder / "left.csv", "--id", "id", "--out", folder / "schema.toml"), "may hold edits")
+    refused(run(*again, "--out", folder / "plan.json"), "exists")
+    refused(run("schema", "draft", folder / "left.csv", "--id", "id", "--out", folder / "schema.toml"), "may hold edits")
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_inspect_tells_the_files_of_the_agreement(folder):
     from vertimrf.party.secret import Secret
 
-    planned(folder)
-    sealed = run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "secret",
-                 "--out", folder / "envelopes.json")  # fmt: skip
-    assert sealed.exit_code == 0
-    fingerprint = Secret.load(folder / "secret").fingerprint
+    good("accept", folder / "left", started(folder))
+    good("run", "party", folder / "left")
+    fingerprint = Secret.load(folder / "left" / "secret").fingerprint
     for file, words in {
-        "secret": fingerprint, "left.key": "private key of 'left'", "left.offer": "offer of 'left'", "envelopes.json": "right",
-        "server.key": "private key of the server", "server.offer": "offer of the server",
-        "plan.json": "with everyone's public keys",
+        "left/secret": fingerprint, "left/key": "private key of 'left'", "server/received/left/offer": "offer of 'left'",
+        "left/envelopes": "right", "server/key": "private key of the server", "left/received/plan": "with everyone's public keys",
     }.items():  # fmt: skip
-        result = run("inspect", folder / file)
-        assert result.exit_code == 0
-        assert words in result.output
-        assert json.loads((folder / file).read_text()).get("value", "no value") not in result.output
-    assert run("compare", folder / "secret", fingerprint).exit_code == 0
-    refused(run("compare", folder / "secret", fingerprint, "--key", folder / "left.key"), "leave --key out")
+        assert words in good("inspect", folder / file)
+        assert json.loads((folder / file).read_text()).get("value", "no value") not in good("inspect", folder / file)
 
 
 @pytest.mark.parametrize(
@@ -568,7 +518,7 @@ def test_numbers_out_of_range_are_refused_before_the_work(folder):
 
 def test_evaluate_takes_as_many_ways_as_there_are_attributes(folder):
     assert synthesize(folder, rows=500).exit_code == 0
-    real = ("--real", folder / "left.csv", folder / "right.parquet")
+    real = ("--real", folder / "left.csv", "--real", folder / "right.parquet")
     result = run("evaluate", *real, "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml")
     assert result.exit_code == 0
     assert [line.split()[0] for line in result.stdout.splitlines() if "-way" in line] == ["3-way", "4-way"]
@@ -594,26 +544,35 @@ def test_kernels_that_have_to_be_compiled_first_are_told_in_a_pipe_too(folder, m
     assert "Compiling 2 kernels, once on this machine" in synthesize(folder).stderr
 
 
-@pytest.mark.parametrize("command", ["party", "server", "synthesize"])
+@pytest.mark.parametrize("command", ["check", "party", "server", "synthesize"])
 def test_a_disk_without_room_is_told_before_the_work(folder, monkeypatch, command):
     """One sentence, no table read, nothing written."""
     from collections import namedtuple
 
-    planned(folder)
-    plan = ("--plan", folder / "plan.json")
+    if command in ("check", "party", "server"):
+        fingerprint = started(folder)
+        for name in TABLES:
+            good("accept", folder / name, fingerprint)
+    if command == "server":
+        for who in ("left", "right"):
+            good("run", "party", folder / who)
+            if who == "left":
+                good("run", "server", folder / "server")
     monkeypatch.setattr("shutil.disk_usage", lambda _: namedtuple("usage", "total used free")(10**9, 10**9, 100))
+    if command == "check":
+        refused(run("check", folder / "left"), "1 problem")
+        assert "MB left" in run("check", folder / "left").output
+        return
     for module in ("arrow", "table"):
-        monkeypatch.setattr(f"vertimrf.tables.{module}.open_pieces", lambda *_: pytest.fail("read a table first"))
-    before = set(folder.iterdir())
-    if command == "party":
-        arguments = ("party", folder / "left.csv", *plan, "--key", folder / "left.key", "--secret", folder / "left.secret")
-        outcome = run(*arguments, "--id", "id", "--out", folder / "left.message")
-    elif command == "server":
-        outcome = run("server", folder / "left.message", *plan, "--key", folder / "server.key", "--out", folder / "out.csv")
-    else:
-        outcome = synthesize(folder)
+        # A run's table is read first, as what is left out of it is said in any case.
+        if command == "synthesize":
+            monkeypatch.setattr(f"vertimrf.tables.{module}.open_pieces", lambda *_: pytest.fail("read a table first"))
+    monkeypatch.setattr("vertimrf.server.server.Server.run", lambda *_: pytest.fail("worked first"))
+    outcome = synthesize(folder) if command == "synthesize" else run("run", command, folder / command.replace("party", "left"))
     refused(outcome, "MB left", "make room or name another folder")
-    assert set(folder.iterdir()) == before
+    assert not list(folder.rglob("synthetic*"))
+    assert not (folder / "out.csv").exists()
+    assert (folder / "x" / "parties" / "left" / "message").exists() == (command == "server")
 
 
 def test_what_a_disk_refuses_is_one_sentence(folder, monkeypatch):
@@ -641,14 +600,12 @@ def test_a_target_that_protects_little_is_told_in_plain_words(folder):
     assert "Warning: epsilon 1000 allows that whoever sees the result becomes e^1000 times surer of anything about a pers" in weak
     assert "Warning: delta 0.001 with about 4,000 records allows to give out about 4 whole records as they are" in weak
     assert "2,981 times surer" in planned_for(8, 1e-6, "eight.json")
-    priced = run("account", folder / "weak.json")
-    assert "that is hardly any protection" in priced.stderr
-    assert "about 4 whole records" in priced.stderr
+    again = run("plan", folder / "weak.json")
+    assert "that is hardly any protection" in again.stderr
+    assert "about 4 whole records" in again.stderr
     made = synthesize(folder, epsilon=20.0)
     assert "Warning: epsilon 20 allows" in made.stderr
     refused(synthesize(folder, delta=0.5), "delta must be at most 0.01, not 0.5: to publish that part of all records outright")
-    sketches = run("account", "--sketch-keys", 100, "--phantoms", 1000, "--floor", 2, "--ceiling", 14, "--delta", 0.5)
-    assert "Warning: delta 0.5 allows to give out that part of all records as they are" in sketches.stderr
 
 
 def overlapping(folder):
@@ -671,7 +628,7 @@ def test_parties_may_hold_different_people(folder):
     assert abs(inner["records"] - 2000) < 5 * inner["error"]
     # The report has a tenth of a record.
     assert report["rows"] == len(pd.read_csv(folder / "out.csv")) == pytest.approx(inner["records"], abs=0.551)
-    evaluated = ("evaluate", "--real", folder / "left.csv", folder / "right.parquet", "--synthetic", folder / "out.csv",
+    evaluated = ("evaluate", "--real", folder / "left.csv", "--real", folder / "right.parquet", "--synthetic", folder / "out.csv",
                  "--id", "id", "--schema", folder / "schema.toml", "--ways", 2)  # fmt: skip
     result = run(*evaluated, "--json", folder / "tvd.json")
     assert result.exit_code == 0, result.output
@@ -703,24 +660,16 @@ def refused_where(folder, condition):
 
 def test_a_deployment_of_different_people(folder):
     overlapping(folder)
-    plan = planned(folder, "--encoder", "count-sketch", "--population", "outer", epsilon=8)
-    assert "population: everybody that any party holds" in plan.output
-    run("secret", "seal", "--plan", folder / "plan.json", "--key", folder / "left.key", "--secret", folder / "left.secret",
-        "--out", folder / "envelopes.json")  # fmt: skip
-    run("secret", "join", folder / "envelopes.json", "--plan", folder / "plan.json", "--key", folder / "right.key",
-        "--secret", folder / "right.secret")  # fmt: skip
-    for name, table in (("left", "left.csv"), ("right", "right.parquet")):
-        result = run("check", folder / table, "--plan", folder / "plan.json", "--name", name, "--id", "id")
-        assert result.exit_code == 0, result.output
-        result = run("party", folder / table, *own(folder, name), "--out", folder / f"{name}.message")
-        assert result.exit_code == 0, result.output
-    result = run("server", folder / "left.message", folder / "right.message", "--plan", folder / "plan.json",
-                 "--key", folder / "server.key", "--out", folder / "out.csv", "--model", folder / "a.model")  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert "hold different people" in result.output
-    assert set(pd.read_csv(folder / "out.csv")["held_by"]) == {"left", "right", "left+right"}
-    result = run("sample", folder / "a.model", "--where", "held_by=left+right", "--out", folder / "inner.csv")
-    assert result.exit_code == 0, result.output
+    options = ("--encoder", "count-sketch", "--population", "outer")
+    assert "population: everybody that any party holds" in priced(folder, *options, epsilon=8)
+    fingerprint = started(folder, *options, "--out", "out.csv", epsilon=8)
+    for name in TABLES:
+        good("check", folder / name)
+        good("accept", folder / name, fingerprint)
+    finished(folder)
+    result = folder / "server" / "result"
+    assert set(pd.read_csv(result / "out.csv")["held_by"]) == {"left", "right", "left+right"}
+    good("sample", result / "model", "--where", "held_by=left+right", "--out", folder / "inner.csv")
     assert not pd.read_csv(folder / "inner.csv").isna().any(axis=None)
 
 
@@ -740,9 +689,3 @@ def test_populations_that_cannot_be(folder, options, words):
 def test_results_that_would_overwrite_each_other_or_what_is_read_are_refused(folder):
     refused(synthesize(folder, model=folder / "out.csv"), "Two results would be written to", "out.csv")
     refused(synthesize(folder, json=folder / "schema.toml"), "schema.toml is read and would be overwritten")
-    planned(folder)
-    plan = (folder / "plan.json").read_bytes()
-    outcome = run("server", folder / "left.message", "--plan", folder / "plan.json", "--key", folder / "server.key",
-                  "--out", folder / "out.csv", "--json", folder / "plan.json")  # fmt: skip
-    refused(outcome, "plan.json is read and would be overwritten")
-    assert (folder / "plan.json").read_bytes() == plan

@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_domains_are_found_once_and_go_into_the_plan(folder):
     part = folder / "firm.toml"
-    out = run("domains", folder / "firm.csv", "--schema", part, "--epsilon", "0.4", "--out", folder / "found.toml")
+    out = run("schema", "domains", folder / "firm.csv", "--schema", part, "--epsilon", "0.4", "--out", folder / "found.toml")
     assert "pay: " in out
     assert "values, 'other' for the rest" in out
     assert "has spent epsilon 0.4 and delta" in out
@@ -64,13 +64,14 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
     assert len(found.spent) == 4
     assert not (folder / "firm.toml.domains").exists()
     # Asked again, from whatever table and epsilon, it is the same and costs nothing more.
-    again = run("domains", folder / "firm-visits.csv", "--schema", part, "--epsilon", "3", "--out", folder / "again.toml")
+    other = ["--schema", part, "--epsilon", "3", "--out", folder / "again.toml"]
+    again = run("schema", "domains", folder / "firm-visits.csv", *other)
     assert "(on record)" in again
     assert Schema.load(folder / "again.toml") == found
     assert "exists, and may hold edits" in run(
-        "domains", folder / "firm.csv", "--schema", part, "--epsilon", "1", "--out", folder / "found.toml", code=2
+        "schema", "domains", folder / "firm.csv", "--schema", part, "--epsilon", "1", "--out", folder / "found.toml", code=2
     )
-    run("schema merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
+    run("schema", "merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
     planning = ["--epsilon", "1", "--expected-records", "6000"]
     planned = run("plan", "--schema", folder / "schema.toml", *planning, "--out", folder / "plan.json")
     assert "bounds and bins of 'pay'" in planned
@@ -78,7 +79,7 @@ def test_domains_are_found_once_and_go_into_the_plan(folder):
     plan = Plan.load(folder / "plan.json")
     assert plan.ledger().prior == 4
     assert 0.99 < plan.ledger().epsilon <= 1.0
-    priced = run("account", folder / "plan.json", "--json", "-")
+    priced = run("plan", folder / "plan.json", "--json", "-")
     assert json.loads(priced)["prior"] == 4
     # The part itself cannot be planned with.
     assert "has a private domain, which has not been found yet" in run(
@@ -116,9 +117,8 @@ def test_one_holder_finds_domains_and_synthesises_in_one_go(folder):
 def test_what_cannot_be_found_is_one_sentence_and_writes_nothing(folder, text, options, sentence):
     part = folder / "odd.toml"
     part.write_text(text)
-    out = run(
-        "domains", folder / "firm.csv", "--schema", part, "--epsilon", "0.4", *options, "--out", folder / "odd-found.toml", code=2
-    )
+    finding = ["--schema", part, "--epsilon", "0.4", *options, "--out", folder / "odd-found.toml"]
+    out = run("schema", "domains", folder / "firm.csv", *finding, code=2)
     assert sentence in out
     assert out.startswith("Error: ")
     assert out.count("\n") == 1
@@ -128,16 +128,11 @@ def test_what_cannot_be_found_is_one_sentence_and_writes_nothing(folder, text, o
 def test_several_records_of_a_person_from_plan_to_table(folder):
     part = folder / "firm.toml"
     options = ["--person", "who", "--records-per-person", "2"]
-    run("domains", folder / "firm-visits.csv", "--schema", part, "--epsilon", "1", *options, "--out", folder / "found.toml")
-    run("schema merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
-    for name in ("firm", "town"):
-        run("secret", "offer", name, "--key", folder / f"{name}.key", "--out", folder / f"{name}.offer")
-    run("server", "offer", "--key", folder / "server.key", "--out", folder / "server.offer")
-    offers = [folder / f"{name}.offer" for name in ("firm", "town", "server")]
-    planned = run(
-        "plan", *offers, "--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000",
-        "--records-per-person", "2", "--encoder", "count-sketch", "--message-mb", "0.3", "--out", folder / "plan.json",
-    )  # fmt: skip
+    finding = ["--schema", part, "--epsilon", "1", *options, "--out", folder / "found.toml"]
+    run("schema", "domains", folder / "firm-visits.csv", *finding)
+    run("schema", "merge", folder / "found.toml", folder / "town.toml", "--out", folder / "schema.toml")
+    planning = ["--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000", "--records-per-person", "2"]
+    planned = run("plan", *planning, "--encoder", "count-sketch", "--message-mb", "0.3", "--out", folder / "plan.json")
     assert "a person has up to 2 records" in planned
     assert "add or remove one person with up to 2 records" in planned
     plan = ["--plan", folder / "plan.json"]
@@ -146,27 +141,38 @@ def test_several_records_of_a_person_from_plan_to_table(folder):
     assert "name the column that says whose a record is" in run(
         "check", folder / "firm.csv", *plan, "--name", "firm", "--id", "id", code=2
     )
-    run("secret", "seal", *plan, "--key", folder / "firm.key", "--secret", folder / "firm.secret", "--out", folder / "envelopes")
-    run("secret", "join", folder / "envelopes", *plan, "--key", folder / "town.key", "--secret", folder / "town.secret")
+    (folder / "x").mkdir()
+    place = ["--exchange", folder / "x"]
+    run("run", "server", folder / "server", *planning, "--message-mb", "0.3", "--out", "s.csv", *place)
+    for name in ("firm", "town"):
+        table = folder / f"{name}-visits.csv"
+        run("run", "party", folder / name, "--name", name, "--table", table, "--id", "id", "--person", "who", *place)
+    run("run", "server", folder / "server")
+    fingerprint = json.loads(run("status", folder / "server", "--json", "-"))["plan"]
     said = []
     for name in ("firm", "town"):
-        own = ["--key", folder / f"{name}.key", "--secret", folder / f"{name}.secret", "--id", "id"]
-        assert "every party's table must say whose a record is" in run(
-            "party", folder / f"{name}.csv", *plan, *own, "--out", folder / f"{name}.message", code=2
-        )
-        said.append(
-            run("party", folder / f"{name}-visits.csv", *plan, *own, "--person", "who", "--out", folder / f"{name}.message")
-        )
+        run("run", "party", folder / name)
+        run("accept", folder / name, fingerprint)
+        # Without whose a record is, nothing is released.
+        settings = folder / name / "run.toml"
+        told = settings.read_text()
+        settings.write_text(told.replace('person = "who"', "").replace("-visits.csv", ".csv"))
+        if name == "firm":
+            assert "every party's table must say whose a record is" in run("run", "party", folder / name, code=2)
+        settings.write_text(told)
+        said.append(run("run", "party", folder / name))
+        run("run", "server", folder / "server")
     # Both leave out as many records of as many persons.
-    left_out = {line for text in said for line in text.splitlines() if "are left out, the same at every party" in line}
-    assert len(left_out) == 1
-    sent = [folder / "firm.message", folder / "town.message"]
-    made = run("server", *sent, *plan, "--key", folder / "server.key", "--out", folder / "s.csv")
-    assert "one person with up to 2 records" in made
+    left_out = [line for text in said for line in text.splitlines() if "are left out, the same at every party" in line]
+    assert len(left_out) == 2
+    assert len(set(left_out)) == 1
+    run("run", "server", folder / "server")
+    result = folder / "server" / "result"
+    assert "one person with up to 2 records" in run("inspect", result / "s.csv")
     visits = pd.read_csv(folder / "firm-visits.csv")
     kept = int(np.minimum(visits.groupby("who").size(), 2).sum())
-    assert abs(len(pd.read_csv(folder / "s.csv")) - kept) < 150 < len(visits) - kept
-    assert "covers them all" in run("account", folder / "plan.json", "--records-per-person", "3", code=2)
+    assert abs(len(pd.read_csv(result / "s.csv")) - kept) < 150 < len(visits) - kept
+    assert "covers them all" in run("plan", folder / "plan.json", "--records-per-person", "3", code=2)
     assert "no price for scheduled-pairs" in run(
         "plan", "--schema", folder / "schema.toml", "--epsilon", "5", "--expected-records", "4000", "--records-per-person", "2",
         "--encoder", "scheduled-pairs", "--out", folder / "q.json", code=2,

@@ -303,7 +303,7 @@ def test_from_parts_of_a_schema_to_rows_on_a_condition(folder: Path) -> None:
     )
     assert made.exit_code == 0, made.output
     compared = run(
-        "evaluate", "--real", *tables, "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml"
+        "evaluate", "--real", tables[0], "--real", tables[1], "--synthetic", folder / "out.csv", "--id", "id", "--schema", folder / "schema.toml"
     )
     assert "Impossible, age below 17 and married = 'yes' or 'widowed': 0 synthetic records, 0 real ones" in compared.output
     where = ["sample", folder / "a.model", "--rows", 50, "--out", folder / "some.csv"]

@@ -24,7 +24,7 @@ from planning import plan_with
 from vertimrf.cli import main
 from vertimrf.errors import TableError, VertiMRFError
 from vertimrf.files.state import STATE
-from vertimrf.keys import KeyRing
+from vertimrf.keys import KeyRing, PrivateKey
 from vertimrf.message import Message
 from vertimrf.party.check import check_table
 from vertimrf.party.party import Party
@@ -84,38 +84,54 @@ def agreed() -> tuple[Plan, KeyRing]:
     return replace(plan, public_keys=ring.public), ring
 
 
-def given_out(folder: Path, agreed: tuple[Plan, KeyRing], lines: list[bytes]) -> tuple[Result, bytes]:
-    """What `vertimrf party` says and writes, in a folder of its own and on a machine that has released nothing."""
-    plan, ring = agreed
+def accepted(folder: Path, lines: list[bytes]) -> PartyRun:
+    """A hospital's run as far as the accepted plan."""
     folder.mkdir()
-    plan.save(folder / "plan.json")
-    ring.parties["hospital"].save(folder / "hospital.key")
-    Secret(bytes(range(32))).save(folder / "secret")
-    table, out = write(folder / "table.csv", lines), folder / "message"
-    arguments = ["party", table, "--plan", folder / "plan.json", "--key", folder / "hospital.key", "--secret", folder / "secret"]
+    (folder / "exchange").mkdir()
+    planning = PlanOptions(expected_records=RECORDS, message_bytes=50_000)
+    server = ServerRun.create(folder / "server", schema=SCHEMA, epsilon=1.0, planning=planning)
+    tables = {
+        "hospital": write(folder / "hospital.csv", lines),
+        "insurer": write(folder / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS))]),
+    }
+    parties = {n: PartyRun.create(folder / f"{n}.run", name=n, table=table, id="id") for n, table in tables.items()}
+    back = server.advance({name: run.advance({}) for name, run in parties.items()})
+    run = parties["hospital"]
+    run.advance({"plan": back["hospital"]["plan"]})
+    assert server.plan is not None
+    run.accept(server.plan.fingerprint)
+    return run
+
+
+def given_out(folder: Path, lines: list[bytes]) -> tuple[Result, PartyRun, bytes]:
+    """What `vertimrf run party` says with an accepted plan; the folder that it has then, and the message as the server opens it."""
+    run = accepted(folder, lines)
     machine = CliRunner(env={STATE: str(folder / "state")})
-    result = machine.invoke(main, [str(a) for a in [*arguments, "--id", "id", "--out", out]])
-    return result, out.read_bytes() if out.exists() else b""
+    result = machine.invoke(main, ["run", "party", str(run.folder), "--exchange", str(folder / "exchange")])
+    out = folder / "exchange" / "parties" / "hospital" / "message"
+    return result, run, out.read_bytes()[:-32] if out.exists() else b""
 
 
 @pytest.mark.parametrize("reason", MISFITS)
-def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(
-    tmp_path: Path, agreed: tuple[Plan, KeyRing], reason: str
-) -> None:
+def test_a_message_goes_out_with_and_without_a_record_that_does_not_fit(tmp_path: Path, reason: str) -> None:
     row, words = MISFITS[reason]
-    without, message = given_out(tmp_path / "without", agreed, lines_of(RECORDS))
-    with_it, other = given_out(tmp_path / "with", agreed, [*lines_of(RECORDS), row])
+    without, first, message = given_out(tmp_path / "without", lines_of(RECORDS))
+    with_it, second, other = given_out(tmp_path / "with", [*lines_of(RECORDS), row])
     assert without.exit_code == with_it.exit_code == 0, with_it.output
     # What goes out has one shape: same header, same arrays. Only noise decides a few bytes of length.
-    plan, ring = agreed
-    opened = [Message.load(tmp_path / own / "message", plan, ring.server) for own in ("without", "with")]
+    opened = []
+    for run, sealed in ((first, message), (second, other)):
+        assert run.plan is not None
+        opened.append(Message.unseal(sealed, run.plan, PrivateKey.load(run.folder.parent / "server" / "key")))
     assert [m.attributes for m in opened[0].marginals] == [m.attributes for m in opened[1].marginals]
     assert len(message) == pytest.approx(len(other), abs=64)
-    # The operator reads of it, on standard error alone.
-    assert words in with_it.stderr
-    assert "1 record does not fit and is left out; this stays here." in with_it.stderr
-    assert "left out" not in without.stderr
-    assert with_it.stdout == without.stdout.replace(str(tmp_path / "without"), str(tmp_path / "with"))
+    # The operator reads of it, and nothing else is told otherwise.
+    told = [line for line in with_it.output.splitlines() if line.startswith("  Left out: ")]
+    assert told[0] == "  Left out: 1 record does not fit and is left out; this stays here."
+    assert words in told[1]
+    assert "left out" not in without.output.lower()
+    rest = [line for line in with_it.output.splitlines() if line not in told]
+    assert len(rest) == len(without.output.splitlines())
 
 
 @pytest.mark.parametrize("reason", MISFITS)
@@ -149,13 +165,13 @@ def test_a_check_finds_the_same_before_anything_is_accepted(tmp_path: Path, agre
 
 
 @pytest.mark.parametrize("rows", [[], [MISFITS["missing"][0]], [b"1"]], ids=["none", "one that does not fit", "too few cells"])
-def test_a_table_without_a_record_that_fits_is_released(tmp_path: Path, agreed: tuple[Plan, KeyRing], rows: list[bytes]) -> None:
-    result, message = given_out(tmp_path / "none", agreed, [*lines_of(0), *rows])
+def test_a_table_without_a_record_that_fits_is_released(tmp_path: Path, rows: list[bytes]) -> None:
+    result, _, message = given_out(tmp_path / "none", [*lines_of(0), *rows])
     assert result.exit_code == 0, result.output
     assert message
 
 
-def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path, agreed: tuple[Plan, KeyRing]) -> None:
+def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path) -> None:
     """No record decides any of these."""
     for number, (lines, words) in enumerate(
         (
@@ -165,7 +181,7 @@ def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path, agreed:
             ([b"id,id,smoker,ward,n"], "two columns 'id'"),
         )
     ):
-        result, message = given_out(tmp_path / str(number), agreed, lines)
+        result, _, message = given_out(tmp_path / str(number), lines)
         assert result.exit_code == 2
         assert words in result.output
         assert not message
@@ -173,19 +189,7 @@ def test_what_follows_from_the_form_of_a_file_is_refused(tmp_path: Path, agreed:
 
 def played(folder: Path, misfits: list[bytes]) -> tuple[PartyRun, dict[str, bytes]]:
     """A party's run as far as its message, and all that it put into the exchange."""
-    folder.mkdir()
-    (folder / "exchange").mkdir()
-    server = ServerRun.create(folder / "server", schema=SCHEMA, epsilon=1.0, planning=PlanOptions(expected_records=RECORDS, message_bytes=50_000))
-    tables = {
-        "hospital": write(folder / "hospital.csv", [*lines_of(RECORDS), *misfits]),
-        "insurer": write(folder / "insurer.csv", [b"id,tariff", *(f"{i},{i % 3}".encode() for i in range(RECORDS))]),
-    }
-    parties = {n: PartyRun.create(folder / f"{n}.run", name=n, table=table, id="id") for n, table in tables.items()}
-    back = server.advance({name: run.advance({}) for name, run in parties.items()})
-    run = parties["hospital"]
-    run.advance({"plan": back["hospital"]["plan"]})
-    assert server.plan is not None
-    run.accept(server.plan.fingerprint)
+    run = accepted(folder, [*lines_of(RECORDS), *misfits])
     party_turn(run, Exchange(folder / "exchange"))
     put = {str(p.relative_to(folder / "exchange")): p.read_bytes() for p in (folder / "exchange").rglob("*") if p.is_file()}
     return run, put

@@ -181,7 +181,7 @@ class PublicKeys:
     def __post_init__(self) -> None:
         names = [offer.party for offer in self.parties]
         if self.server.party is not None or None in names:
-            raise PlanError("The plan needs one offer of the server (`vertimrf server offer`) and one of every party.")
+            raise PlanError("The plan needs one offer of the server and one of every party.")
         if doubled := sorted({str(name) for name in names if names.count(name) > 1}):
             raise PlanError(f"Two offers bear the name {doubled[0]!r}; each party gives one.")
         if len({offer.public for offer in (*self.parties, self.server)}) <= len(self.parties):
@@ -249,7 +249,7 @@ class PublicKeys:
             parties = tuple(Offer(name, read_base64(data["parties"], name, "The plan")) for name in data["parties"])
             return cls(parties, Offer(None, read_base64(data, "server", "The plan")))
         except (KeyError, TypeError, AttributeError, MessageError) as error:
-            raise PlanError(f"The plan's public keys are malformed ({error}); make it again with `vertimrf plan`.") from None
+            raise PlanError(f"The plan's public keys are malformed ({error}); have it made again.") from None
 
 
 @dataclass(frozen=True)

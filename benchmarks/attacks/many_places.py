@@ -1,4 +1,4 @@
-"""Second releases from other places: a party's key, secret and run folder copied, linked, restored, and used by other commands.
+"""Second releases from other places: a party's key, secret and run folder copied, linked, restored, and used from Python.
 
 Nobody has to be malicious here either. What counts is how many different messages get out for one plan and one table, on one
 machine, which has a record, and on machines that have none; and whether another table gets one where there is a record.
@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from click.testing import CliRunner
 
-from vertimrf.cli import main
 from vertimrf.errors import VertiMRFError
 from vertimrf.keys import PrivateKey, PublicKeys
 from vertimrf.party import party as party_module
+from vertimrf.party.secret import Secret
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.options import PlanOptions
+from vertimrf.plan.plan import Plan
 from vertimrf.plan.planner import make_plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.noise import SystemNoise
@@ -91,14 +91,11 @@ class Victim:
         """The message that `vertimrf run party` gives."""
         return PartyRun(run).advance({})["message"]
 
-    def by_command(self, secret: Path, key: Path | None = None) -> bytes:
-        """The message that `vertimrf party` gives."""
-        out = Path(tempfile.mkdtemp(dir=self.folder)) / "message"
-        given = ["party", self.table, "--plan", self.folder / "plan.json", "--key", key or self.run / "key", "--secret", secret]
-        result = CliRunner().invoke(main, [*map(str, given), "--id", "id", "--out", str(out)])
-        if result.exit_code:
-            raise VertiMRFError(result.output)
-        return out.read_bytes()
+    def by_program(self, secret: Path, key: Path | None = None) -> bytes:
+        """The message that a program of one's own gives."""
+        plan, own = Plan.load(self.folder / "plan.json"), PrivateKey.load(key or self.run / "key")
+        party = party_module.Party(plan, NAMES[0], Secret.load(secret), key=own)
+        return party.release(party.encode(self.table, "id"))
 
     def copy(self, name: str, link: bool = False) -> Path:
         """A copy of one of the run's files, in a folder of its own."""
@@ -117,10 +114,10 @@ class Victim:
 
 PLACES: dict[str, Callable[[Victim], bytes]] = {
     "the run folder": lambda victim: victim.by_folder(victim.run),
-    "`vertimrf party` with the folder's key and secret": lambda victim: victim.by_command(victim.run / "secret"),
-    "a copied secret": lambda victim: victim.by_command(victim.copy("secret")),
-    "a hard link to the secret": lambda victim: victim.by_command(victim.copy("secret", link=True)),
-    "a copied key and secret": lambda victim: victim.by_command(victim.copy("secret"), victim.copy("key")),
+    "a program with the folder's key and secret": lambda victim: victim.by_program(victim.run / "secret"),
+    "a copied secret": lambda victim: victim.by_program(victim.copy("secret")),
+    "a hard link to the secret": lambda victim: victim.by_program(victim.copy("secret", link=True)),
+    "a copied key and secret": lambda victim: victim.by_program(victim.copy("secret"), victim.copy("key")),
     "a copied run folder with another exchange": lambda victim: victim.by_folder(victim.copied_run("hospital.run")),
     "a backup from before the release": lambda victim: victim.by_folder(victim.copied_run("backup")),
 }
@@ -143,7 +140,7 @@ def refusals(folder: Path) -> int:
         victim.by_folder(victim.run)
         # Whatever the folders themselves remember.
         victim.write_table(1)
-        for name in ("`vertimrf party` with the folder's key and secret", "a copied secret", "a hard link to the secret"):
+        for name in ("a program with the folder's key and secret", "a copied secret", "a hard link to the secret"):
             try:
                 PLACES[name](victim)
             except VertiMRFError as error:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from shown import step, type_in
+from shown import exchanged, released, step, type_in
 
 # What is public about each party's columns. Which diagnoses are frequent is not: `values = "private"`.
 PARTS = {
@@ -123,25 +123,16 @@ def impossible(rows: pd.DataFrame) -> int:
 
 def protocol(folder: Path, population: str, agreed: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """One plan, carried out; returns the synthetic table and the report."""
-    base = f"{folder}/{population}"
-    plan = f"--plan {base}.plan"
-    offers = " ".join(f"{folder}/{name}.offer" for name in (*PARTS, "server"))
-    type_in(f"plan {offers} --schema {folder}/schema.toml {agreed} --population {population} --out {base}.plan", most=40)
-    type_in(f"secret seal {plan} --key {folder}/clinic.key --secret {base}.clinic.secret --out {base}.envelopes")
-    type_in(f"secret join {base}.envelopes {plan} --key {folder}/pharmacy.key --secret {base}.pharmacy.secret")
-    for name in PARTS:
-        type_in(f"check {folder}/{name}.csv {plan} --name {name} --id person --out {base}.{name}.message")
-        own = f"--key {folder}/{name}.key --secret {base}.{name}.secret --id person"
-        type_in(f"party {folder}/{name}.csv {plan} {own} --out {base}.{name}.message")
-    messages = " ".join(f"{base}.{name}.message" for name in PARTS)
-    made = f"--out {base}.parquet --model {base}.vmrf --json {base}.report.json"
-    type_in(f"server {messages} {plan} --key {folder}/server.key --seed 1 {made}", most=30)
-    real = " ".join(f"{folder}/{name}.csv" for name in PARTS)
+    base = folder / population
+    exchanged(folder, base, f"{agreed} --population {population}", dict.fromkeys(PARTS, "--id person"))
+    result = released(base, PARTS)
+    real = " ".join(f"--real {folder}/{name}.csv" for name in PARTS)
     step("Were the tables ever in one place, as here: how near is it to the truth?")
-    evaluating = f"--synthetic {base}.parquet --id person --schema {folder}/schema.toml --population {population}"
-    type_in(f"evaluate --real {real} {evaluating} --marginals 50 --json {base}.quality.json", most=30)
-    report = json.loads(Path(f"{base}.report.json").read_text())
-    return pd.read_parquet(f"{base}.parquet"), report | {"quality": json.loads(Path(f"{base}.quality.json").read_text())}
+    evaluating = f"--synthetic {result}/synthetic.parquet --id person --schema {folder}/schema.toml --population {population}"
+    type_in(f"evaluate {real} {evaluating} --marginals 50 --json {base}.quality.json", most=30)
+    report = json.loads((result / "report.json").read_text())
+    report["quality"] = json.loads(Path(f"{base}.quality.json").read_text())
+    return pd.read_parquet(result / "synthetic.parquet"), report
 
 
 def main(
@@ -157,13 +148,12 @@ def main(
         (folder / f"{name}.toml").write_text(PARTS[name])
 
     step("The clinic finds out which diagnoses are frequent, for a quarter of the budget; the price is in what it writes.")
-    type_in(f"domains {folder}/clinic.csv --schema {folder}/clinic.toml --epsilon {epsilon / 4} --out {folder}/clinic.found.toml")
+    finding = f"--schema {folder}/clinic.toml --epsilon {epsilon / 4} --out {folder}/clinic.found.toml"
+    type_in(f"schema domains {folder}/clinic.csv {finding}")
     type_in(f"schema merge {folder}/clinic.found.toml {folder}/pharmacy.toml --out {folder}/schema.toml")
-    for name in PARTS:
-        type_in(f"secret offer {name} --key {folder}/{name}.key --out {folder}/{name}.offer")
-    type_in(f"server offer --key {folder}/server.key --out {folder}/server.offer")
 
     agreed = f"--epsilon {epsilon} --expected-records {records} --message-mb {megabytes}"
+    type_in(f"plan --schema {folder}/schema.toml {agreed}", most=40)
     figures: dict[str, Any] = {}
     truth = {"inner": round(records * COMMON), "outer": round(records * (2 - COMMON))}
     for population, of in (("inner", "the people whom both know"), ("outer", "everybody")):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import tomli_w
-from shown import step, type_in
+from shown import exchanged, released, step, type_in
 
 OUTCOME = "ulcer"
 HELD = {
@@ -87,32 +88,25 @@ def review(part: Path) -> None:
     part.write_text(tomli_w.dumps(draft))
 
 
-def protocol(folder: Path, plan: Path) -> Path:
-    """One plan carried out by both parties and the server; returns the synthetic table."""
-    base, table = folder / plan.stem, plan.with_suffix(".parquet")
-    opened = {name: f"--plan {plan} --key {folder}/{name}.key --secret {base}.{name}.secret --id person" for name in HELD}
-    step("One party draws the secret that the server must not know; the other opens its envelope.")
-    type_in(f"secret seal --plan {plan} --key {folder}/hospital.key --secret {base}.hospital.secret --out {base}.envelopes")
-    type_in(f"secret join {base}.envelopes --plan {plan} --key {folder}/insurer.key --secret {base}.insurer.secret")
+def protocol(folder: Path, base: Path, agreed: str) -> Path:
+    """One plan carried out by both parties and the server; returns the folder of the result."""
+    step("Each role has a folder. The server makes the plan of everybody's offers; parties check their tables, and accept it.")
+    exchanged(folder, base, agreed, dict.fromkeys(HELD, "--id person"))
 
-    step("Before anything is released: are the tables in order, and do both write the ids alike?")
-    for name in HELD:
-        type_in(f"check {folder}/{name}.csv --plan {plan} --name {name} --id person --out {base}.{name}.message", most=20)
-    type_in(f"align {folder}/hospital.csv {opened['hospital']} --out {base}.ids")
-    told = type_in(f"align {folder}/insurer.csv {opened['insurer']} --with {base}.ids")
-    found = re.search(r"another --id-format: (\S+) here, (\S+) at hospital", told)
+    step("Before anything is released: do both write the ids alike? One draws the secret that this takes, the server relays it.")
+    type_in(f"align {base}.hospital --out {base}.ids")
+    type_in(f"run server {base}.server")
+    told = type_in(f"align {base}.insurer --with {base}.ids")
+    found = re.search(r"another id_format in run\.toml: (\S+) here, (\S+) at hospital", told)
     if found is None:
         raise SystemExit("align should have found how the ids match")
-    options = ["" if each == "none" else f"--id-format {each}" for each in found.groups()]
-    formats = dict(zip(("insurer", "hospital"), options, strict=True))
+    for name, formats in zip(("insurer", "hospital"), found.groups(), strict=True):
+        settings = Path(f"{base}.{name}/run.toml")
+        given = [] if formats == "none" else formats.split(",")
+        settings.write_text(settings.read_text().replace("id_format = []", f"id_format = {json.dumps(given)}"))
 
     step("Each party makes its one message, with the ids as `align` said; the server makes the table and the model.")
-    for name in HELD:
-        type_in(f"party {folder}/{name}.csv {opened[name]} {formats[name]} --out {base}.{name}.message")
-    messages = " ".join(f"{base}.{name}.message" for name in HELD)
-    written = f"--out {table} --model {base}.vmrf --json {base}.report.json"
-    type_in(f"server {messages} --plan {plan} --key {folder}/server.key --seed 1 {written}", most=30)
-    return table
+    return released(base, HELD)
 
 
 def features(rows: pd.DataFrame) -> pd.DataFrame:
@@ -152,40 +146,34 @@ def main(
 
     step("Each party drafts its own part of the schema, and puts public knowledge where the draft read its own table.")
     for name in HELD:
-        type_in(f"schema {folder}/{name}.csv --id person --name {name} --out {folder}/{name}.toml")
+        type_in(f"schema draft {folder}/{name}.csv --id person --name {name} --out {folder}/{name}.toml")
         review(folder / f"{name}.toml")
     step("The parts make one schema. Sex is in both tables: one column, which both hold.")
     type_in(f"schema merge {folder}/hospital.toml {folder}/insurer.toml --out {folder}/schema.toml")
 
-    step("Keys, once; only the offers travel.")
-    for name in HELD:
-        type_in(f"secret offer {name} --key {folder}/{name}.key --out {folder}/{name}.offer")
-    type_in(f"server offer --key {folder}/server.key --out {folder}/server.offer")
-
-    step("The plan, as everybody agrees on it: prices and times before any data is touched.")
-    offers = " ".join(f"{folder}/{name}.offer" for name in (*HELD, "server"))
-    agreed = f"--schema {folder}/schema.toml --epsilon {epsilon} --expected-records {records} --message-mb {megabytes}"
-    type_in(f"plan {offers} {agreed} --out {folder}/plain.json", most=30)
-    plain = protocol(folder, folder / "plain.json")
+    step("The price, as everybody agrees on it before any data is touched.")
+    agreed = f"--epsilon {epsilon} --expected-records {records} --message-mb {megabytes}"
+    type_in(f"plan --schema {folder}/schema.toml {agreed}", most=30)
+    plain = protocol(folder, folder / "plain", agreed)
 
     step(
         "For comparison, one more plan that says what matters: the outcome with every other column. Over the same people it is a"
     )
     print("# second release, and the two add up.")
     workload = " ".join(f"--workload {OUTCOME},{name}" for name in real.columns if name != OUTCOME)
-    type_in(f"plan {offers} {agreed} {workload} --out {folder}/wanted.json")
+    print(f"$ vertimrf run server {folder}/wanted.server ... {workload}")
     print("... and all the rest as above.")
     with contextlib.redirect_stdout(io.StringIO()):
-        wanted = protocol(folder, folder / "wanted.json")
-    type_in(f"account {folder}/plain.json {folder}/wanted.json", most=20)
+        wanted = protocol(folder, folder / "wanted", f"{agreed} {workload}")
+    type_in(f"plan {folder}/plain.server/plan {folder}/wanted.server/plan", most=20)
 
     step("One party looks at how well its own columns came out; that figure is exact, so it stays there.")
-    evaluating = f"--real {folder}/hospital.csv --synthetic {wanted} --id person --schema {folder}/schema.toml"
+    evaluating = f"--real {folder}/hospital.csv --synthetic {wanted}/synthetic.parquet --id person --schema {folder}/schema.toml"
     type_in(f"evaluate {evaluating} --name hospital --marginals 50", most=30)
     step("Patients with the outcome alone, from the model: exact conditionals, at no price.")
-    type_in(f"sample {folder}/wanted.vmrf --rows 2000 --where {OUTCOME}=yes --seed 1 --out {folder}/ill.parquet")
+    type_in(f"sample {wanted}/model --rows 2000 --where {OUTCOME}=yes --seed 1 --out {folder}/ill.parquet")
 
-    made = {name: pd.read_parquet(path) for name, path in (("plain", plain), ("wanted", wanted))}
+    made = {name: pd.read_parquet(path / "synthetic.parquet") for name, path in (("plain", plain), ("wanted", wanted))}
     ill = pd.read_parquet(folder / "ill.parquet")
     step("Means and standard deviations, real and synthetic:")
     moments = {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Iterable
+from pathlib import Path
 
 from click.testing import CliRunner
 
@@ -12,6 +15,39 @@ from vertimrf.cli import main
 def step(told: str) -> None:
     """Say what comes next."""
     print(f"\n# {told}")
+
+
+def exchanged(folder: Path, base: Path, agreed: str, tables: dict[str, str], seed: int = 1) -> None:
+    """Type what three roles type until all parties have the plan and have accepted it.
+
+    Args:
+        folder: has the schema, and a table of every party.
+        base: beginning of the names of the run folders and of the place where they exchange files.
+        agreed: options of the server's run.
+        tables: the options that every party's run takes beside its table.
+        seed: of the sampling.
+    """
+    place = Path(f"{base}.exchange")
+    place.mkdir()
+    type_in(f"run server {base}.server --schema {folder}/schema.toml {agreed} --seed {seed} --exchange {place}")
+    for name, more in tables.items():
+        type_in(f"run party {base}.{name} --name {name} --table {folder}/{name}.csv {more} --exchange {place}")
+    type_in(f"run server {base}.server")
+    for name in tables:
+        type_in(f"run party {base}.{name}")
+    told = type_in(f"status {base}.server --json -", most=0)
+    for name in tables:
+        type_in(f"check {base}.{name}", most=20)
+        type_in(f"accept {base}.{name} {json.loads(told)['plan']}")
+
+
+def released(base: Path, parties: Iterable[str]) -> Path:
+    """Type what parties and server type until the table is there; returns the folder of the result."""
+    for _ in range(2):
+        for name in parties:
+            type_in(f"run party {base}.{name}")
+        type_in(f"run server {base}.server")
+    return Path(f"{base}.server/result")
 
 
 def type_in(command: str, *more: object, answer: int = 0, most: int = 12) -> str:

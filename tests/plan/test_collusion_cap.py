@@ -117,9 +117,9 @@ def test_the_command_prints_the_second_total_and_takes_the_cap(tmp_path):
     assert 14.5 < spent <= 15
     line = f"If a party colludes with the server: epsilon {spent:.4g} at the same delta, for what the other parties hold."
     assert line in done.output
-    for command in ("account", "inspect"):
+    for command in ("plan", "inspect"):
         assert line in CliRunner().invoke(main, [command, str(tmp_path / "plan.json")]).output
-    told = CliRunner().invoke(main, ["account", str(tmp_path / "plan.json"), "--json", "-"])
+    told = CliRunner().invoke(main, ["plan", str(tmp_path / "plan.json"), "--json", "-"])
     assert json.loads(told.output)["colluding_epsilon"] == pytest.approx(spent)
 
 

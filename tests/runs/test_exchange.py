@@ -390,9 +390,9 @@ def test_a_pipe_makes_no_command_wait(tmp_path):
         os.mkfifo(tmp_path / name)
     for command in (
         ["inspect", "plan.json"], ["inspect", "table.csv"], ["inspect", "model"], ["inspect", "schema.toml"],
-        ["inspect", "table.parquet"], ["compare", "plan.json", "1234"], ["account", "plan.json"],
+        ["inspect", "table.parquet"], ["plan", "plan.json"],
         ["sample", "model", "--out", "o.csv"],
-        ["secret", "join", "plan.json", "--plan", "plan.json", "--key", "plan.json", "--secret", "s"],
+        ["check", "table.csv", "--plan", "plan.json", "--name", "a", "--id", "id"],
     ):  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "vertimrf", *command], cwd=tmp_path, capture_output=True, text=True, timeout=120

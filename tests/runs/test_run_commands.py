@@ -92,10 +92,72 @@ def test_the_sentence_says_what_is_wrong(place):
     assert "there is no table" in refused("run", "party", "n", "--name", "n", "--table", "n.csv", "--id", "id").lower()
 
 
-def test_without_an_exchange_it_says_so_and_works_on(place):
+def test_without_an_exchange_it_says_which_files_to_carry_and_works_on(place):
     told = good("run", "party", "hospital", "--name", "hospital", "--table", "hospital.csv", "--id", "id")
-    assert "something else has to carry" in told
+    assert "nothing carries this run's files" in told
+    assert "Files for others: parties/hospital/offer\n" in told
+    assert "Files from others: server/hospital/plan\n" in told
     assert "waits  plan" in told
+    server = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
+    told = good("run", "server", "server", *server)
+    assert "Files for others: none\n" in told
+    assert "Files from others: parties/hospital/offer, parties/insurer/offer\n" in told
+    # With a place it goes on, and then without one again.
+    for name in ("hospital", "insurer"):
+        place_of = ["--exchange", "x"] if name == "insurer" else []
+        good("run", "party", name, "--name", name, "--table", f"{name}.csv", "--id", "id", *place_of)
+    good("run", "party", "hospital", "--exchange", "x")
+    good("run", "server", "server", "--exchange", "x")
+    told = good("run", "server", "server")
+    assert "Files for others: server/hospital/plan, server/insurer/plan\n" in told
+    assert "Files from others: parties/hospital/envelopes, parties/hospital/message, parties/insurer/message\n" in told
+
+
+def carry(sender, receiver):
+    """What a stick does: everything of a folder laid over another's."""
+    shutil.copytree(sender, receiver, dirs_exist_ok=True)
+
+
+def test_parties_and_server_that_share_no_folder_by_files_carried_by_hand(place):
+    """Each has a folder of its own for files; what goes where is what docs/runs.md says."""
+    for role in ("hospital", "insurer", "server"):
+        os.makedirs(f"at-{role}/files")
+
+    def to_server():
+        for name in ("hospital", "insurer"):
+            carry(f"at-{name}/files/parties/{name}", f"at-server/files/parties/{name}")
+        good("run", "server", "at-server/run")
+
+    def to_parties():
+        for name in ("hospital", "insurer"):
+            carry(f"at-server/files/server/{name}", f"at-{name}/files/server/{name}")
+
+    planning = ("--schema", "schema.toml", "--epsilon", 1, "--expected-records", RECORDS, "--message-mb", 0.05)
+    good("run", "server", "at-server/run", *planning, "--exchange", "at-server/files")
+    for name in ("hospital", "insurer"):
+        own = ("--name", name, "--table", f"{name}.csv", "--id", "id", "--exchange", f"at-{name}/files")
+        good("run", "party", f"at-{name}/run", *own)
+    to_server()
+    to_parties()
+    for name in ("hospital", "insurer"):
+        good("run", "party", f"at-{name}/run")
+        good("accept", f"at-{name}/run", status("at-server/run")["plan"])
+        good("run", "party", f"at-{name}/run")
+    # A file that was cut off on its way counts as not come yet; carried again, it is taken.
+    to_server()
+    cut = place / "at-server/files/server/insurer/envelopes"
+    whole = cut.read_bytes()
+    cut.write_bytes(whole[:-1])
+    to_parties()
+    assert "waits for the envelope of 'hospital'" in good("run", "party", "at-insurer/run")
+    cut.write_bytes(whole)
+    to_parties()
+    good("run", "party", "at-insurer/run")
+    to_server()
+    assert all(status(f"at-{role}/run")["done"] for role in ("hospital", "insurer", "server"))
+    assert (place / "at-server/run/result/synthetic.parquet").exists()
+    # Nobody saw another's run folder or files for another.
+    assert not (place / "at-hospital/files/parties/insurer").exists()
 
 
 def test_a_bad_table_stops_with_a_sentence_and_status_has_it(place):

@@ -11,12 +11,15 @@ import pytest
 from builders import schema_of
 from click.testing import CliRunner
 from planning import plan_with
+from roles import run_server
 
 from vertimrf.cli import main
 from vertimrf.errors import PlanError, PrivacyError
 from vertimrf.files import container
 from vertimrf.keys import KeyRing
 from vertimrf.message import Message
+from vertimrf.named_model import Model
+from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret
 from vertimrf.plan.plan import Plan
 from vertimrf.privacy.accountant import epsilon
@@ -25,6 +28,7 @@ from vertimrf.published.shared_keys import SharedKeyEncoder
 from vertimrf.published.shared_keys_estimate import published_estimates
 from vertimrf.sketches.claims import claimed_floor, claimed_phantoms
 from vertimrf.sketches.parameters import SharedKeyPlan
+from vertimrf.tables.arrow import write_table
 from vertimrf.tables.ids import record_digests
 
 ROWS = 4000
@@ -146,40 +150,36 @@ def test_a_whole_run_says_everywhere_that_it_is_not_private(folder):
     assert len(pd.read_csv(folder / "out.csv")) == told["rows"]
 
 
-def test_role_by_role_every_file_says_so(folder):
+def test_role_by_role_every_file_says_so(folder, plan):
+    """In Python: run folders refuse such a plan."""
     ring = KeyRing.new(("left", "right"))
-    for key in (*ring.parties.values(), ring.server):
-        key.save(folder / f"{key.party or 'server'}.key")
-        key.offer.save(folder / f"{key.party or 'server'}.offer")
-    plan_command = [
-        "plan", *folder.glob("*.offer"), "--schema", folder / "schema.json", "--epsilon", 8, "--expected-records", ROWS,
-        "--encoder", "published", "--out", folder / "plan.json",
-    ]  # fmt: skip
-    assert command(*plan_command).exit_code == 2
-    assert command(*plan_command, "--claim-as-published").exit_code == 0
-    Secret.new().save(folder / "secret")
+    agreed = replace(plan, public_keys=ring.public)
+    agreed.save(folder / "plan.json")
+    ring.server.save(folder / "server.key")
+    messages = []
     for name in ("left", "right"):
-        party = [
-            "party", folder / f"{name}.csv", "--plan", folder / "plan.json", "--key", folder / f"{name}.key",
-            "--secret", folder / "secret", "--id", "id", "--out", folder / f"{name}.message",
-        ]  # fmt: skip
-        refused = command(*party)
-        assert refused.exit_code == 2
-        assert "refuse it" in refused.output
-        assert command(*party, "--claim-as-published").exit_code == 0
-        plan = Plan.load(folder / "plan.json")
-        opened = Message.load(folder / f"{name}.message", plan, ring.server).to_bytes(plan)
-        assert "claim as published" in container.unpack(opened, "party message", name)[0]["standing"]["reasons"][0]
-    outcome = command(
-        "server", folder / "left.message", folder / "right.message", "--plan", folder / "plan.json",
-        "--key", folder / "server.key", "--out", folder / "out.csv", "--model", folder / "model", "--json", folder / "out.json",
-    )  # fmt: skip
-    assert outcome.exit_code == 0, outcome.output
+        party = Party(agreed, name, Secret(bytes(range(32))), key=ring.parties[name])
+        (folder / f"{name}.message").write_bytes(party.release(party.encode(folder / f"{name}.csv", "id")))
+        messages.append(Message.load(folder / f"{name}.message", agreed, ring.server))
+        opened = container.unpack(messages[-1].to_bytes(agreed), "party message", name)
+        assert "claim as published" in opened[0]["standing"]["reasons"][0]
+    result = run_server(agreed, messages)
+    write_table(result.pieces(), folder / "out.csv", result.ledger.standing)
+    Model(agreed.schema, result.model, result.ledger, result.others).save(folder / "model")
+    (folder / "out.json").write_text(json.dumps(result.to_json()))
     for name in ("plan.json", "left.message", "right.message", "out.csv", "model", "out.json"):
         sealed = ("--plan", folder / "plan.json", "--key", folder / "server.key") if name.endswith("message") else ()
         told = command("inspect", folder / name, *sealed)
         assert told.exit_code == 0
         assert "NOT PRIVATE: claim as published" in told.output
+
+
+def test_the_command_prices_such_a_plan_where_it_is_claimed(folder):
+    arguments = ["plan", "--schema", folder / "schema.json", "--epsilon", 8, "--expected-records", ROWS, "--encoder", "published"]
+    assert command(*arguments).exit_code == 2
+    priced = command(*arguments, "--claim-as-published")
+    assert priced.exit_code == 0
+    assert "NOT PRIVATE: claim as published" in priced.output
 
 
 def test_scheduled_pairs_never_say_so(folder):

@@ -8,33 +8,9 @@ from typing import Any
 
 import click
 
-from ..errors import PlanError
 from ..progress import for_terminal
 
-__all__ = [
-    "compile_kernels", "load_open_schema", "load_own", "load_schema", "print_dropped", "print_findings", "print_warnings",
-    "read_records",
-]  # fmt: skip
-
-
-def read_records(who: Any, plan: Any, table: str, id_column: str, read: Any) -> Any:
-    """The table of a party, encoded; says what it is doing, what is left out, and that encoding comes next."""
-    progress = for_terminal()
-    progress.step(f"reading {table}")
-    records = who.encode(table, id_column, read)
-    print_dropped(records.dropped)
-    if records.persons is not None:
-        from ..party.persons import beyond
-
-        dropped, persons = beyond(records.persons, plan.records_per_person)
-        if dropped:
-            click.echo(
-                f"{dropped:,} records of {persons:,} persons with more than {plan.records_per_person} are left out, the same at "
-                "every party; this stays here.",
-                err=True,
-            )
-    progress.step("encoding")
-    return records
+__all__ = ["compile_kernels", "load_open_schema", "load_schema", "print_dropped", "print_findings", "print_warnings"]
 
 
 def compile_kernels(*wanted: str) -> None:
@@ -83,19 +59,3 @@ def load_schema(path: str | None) -> Any:
     from ..plan.schema import Schema
 
     return None if path is None else Schema.load(path)
-
-
-def load_own(plan_file: str, key_file: str, server: bool = False) -> tuple[Any, Any]:
-    """The plan, and one's own private key, which must stand in it; refuses before the work, not after it."""
-    from ..keys import PrivateKey
-    from ..plan.plan import Plan
-
-    agreed, key = Plan.load(plan_file), PrivateKey.load(key_file)
-    if (key.party is None) != server:
-        raise PlanError(
-            f"{key_file} is a party's key; give the one that `vertimrf server offer` wrote."
-            if server
-            else f"{key_file} is the server's key; give the one that `vertimrf secret offer NAME` wrote."
-        )
-    agreed.sealing_keys().check(key)
-    return agreed, key

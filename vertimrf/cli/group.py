@@ -1,4 +1,4 @@
-"""The command group: errors as one sentence and exit code 2, commands of two words, --verbose anywhere."""
+"""The command group: errors as one sentence and exit code 2, --verbose anywhere."""
 
 from __future__ import annotations
 
@@ -30,21 +30,12 @@ class _Told(logging.Handler):
 
 
 class Group(click.Group):
-    """Turns the library's typed errors, and what a disk refuses, into one sentence and exit code 2; knows commands of two words,
-    and takes --verbose anywhere.
-    """
+    """Turns the library's typed errors, and what a disk refuses, into one sentence and exit code 2; takes --verbose anywhere."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--verbose" in args:
             args = ["--verbose", *(arg for arg in args if arg != "--verbose")]
         return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        # `server offer` stands beside `server MESSAGE...`.
-        two = " ".join(args[:2])
-        return (two, self.commands[two], args[2:]) if two in self.commands else super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

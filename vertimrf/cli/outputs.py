@@ -8,32 +8,21 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import PlanError
 
-if TYPE_CHECKING:
-    from ..party.releases import Releases
-
 __all__ = [
-    "BYTES_A_VALUE",
     "Outputs",
     "check_new",
-    "check_release",
     "check_room",
     "check_schema_file",
     "check_writable",
-    "output_problem",
-    "result_bytes",
     "write_json",
-    "write_release",
     "writes_results",
 ]
-
-# Of a value in a table of text; more than most take.
-BYTES_A_VALUE = 12
 
 
 @dataclass(frozen=True)
@@ -102,7 +91,7 @@ def check_writable(*paths: str | None, read: Sequence[str | None] = ()) -> None:
 
 def check_room(*files: tuple[str | Path | None, float]) -> None:
     """Refuse before the work what would fill a disk: pairs of a path, - and None aside, and bytes; one folder's add up."""
-    from ..party.check import check_space
+    from ..files.atomic import check_space
 
     needed: dict[Path, float] = {}
     for path, size in files:
@@ -112,19 +101,6 @@ def check_room(*files: tuple[str | Path | None, float]) -> None:
     for folder, size in needed.items():
         if short := check_space(folder, size):
             raise PlanError(short)
-
-
-def check_release(out: str, releases: Releases, size: float) -> None:
-    """Refuse before the work where a release, or the record of it, could not be written."""
-    releases.prepare()
-    check_room((out, size), (releases.folder / "record", size))
-
-
-def result_bytes(plan: Any, rows: int | None) -> tuple[float, float]:
-    """About what a synthetic table and a model take on disk, at most."""
-    from ..plan.forecast import model_cells
-
-    return BYTES_A_VALUE * (rows or plan.expected_records) * len(plan.schema.sizes), 8 * model_cells(plan.schema.sizes, plan.tau)
 
 
 def check_new(path: str, kept: str) -> None:
@@ -140,17 +116,6 @@ def check_schema_file(path: str) -> None:
         raise PlanError(f"A schema file ends in .toml or .json, not {path}.")
 
 
-def write_release(path: str, data: bytes) -> None:
-    """Write what is on record; written before, it is the same."""
-    from ..files.atomic import write_bytes
-
-    if Path(path).exists() and (not Path(path).is_file() or Path(path).read_bytes() != data):
-        raise PlanError(
-            f"{path} exists and is something else; name another file: the release is on record, and stays the same."
-        )
-    write_bytes(path, data)
-
-
 def write_json(path: str | None, data: Any) -> None:
     """To a file, to standard output for -, or nowhere."""
     from ..files.atomic import write_text
@@ -159,12 +124,3 @@ def write_json(path: str | None, data: Any) -> None:
         click.echo(json.dumps(data, indent=1))
     elif path is not None:
         write_text(path, json.dumps(data, indent=1) + "\n")
-
-
-def output_problem(path: str) -> str | None:
-    """Why a file cannot be written, if so."""
-    try:
-        check_writable(path)
-    except PlanError as error:
-        return str(error)
-    return None

@@ -1,4 +1,4 @@
-"""What is agreed before any data is touched: the plan, its price, its fingerprint."""
+"""What is agreed before any data is touched: a plan, its price, its forecast."""
 
 from __future__ import annotations
 
@@ -15,55 +15,72 @@ from .group import main
 from .options import makes_plan, missing_options
 from .outputs import check_new, check_writable, write_json
 
-__all__ = ["account", "compare", "plan"]
+__all__ = ["plan"]
 
 
 @main.command()
-@click.argument("offers", nargs=-1, metavar="[OFFER...]")
-@click.option("--schema", "schema_file", required=True, help="Schema with its parties.")
-@click.option("--epsilon", type=float, required=True, help="Privacy target of the whole run.")
+@click.argument("plans", nargs=-1, metavar="[PLAN...]")
+@click.option("--schema", "schema_file", help="Schema with its parties.")
+@click.option("--epsilon", type=float, help="Privacy target of the whole run.")
 @click.option("--errors", is_flag=True, help="Print the predicted error of every sketched marginal, not of the worst alone.")
-@click.option("--out", required=True, help="Plan file to write (JSON, public).")
+@click.option("--out", help="Plan file to write (JSON, public); without it, the plan is priced and not kept.")
+@click.option("--json", "json_file", help="Write the ledger as JSON; - for standard output.")
 @makes_plan("split")
 def plan(
-    offers: Sequence[str],
+    plans: Sequence[str],
     planning: PlanOptions,
-    schema_file: str,
-    epsilon: float,
+    schema_file: str | None,
+    epsilon: float | None,
     errors: bool,
-    out: str,
+    out: str | None,
+    json_file: str | None,
 ) -> None:
-    """Agree on everything public before any data is touched.
+    """What a run would spend, take and tell, before any data is touched: ledger, forecast, predicted errors.
 
-    OFFERs are everyone's public keys: one of every party (`vertimrf secret offer`) and the server's (`vertimrf server offer`).
-    Without any, the plan can be priced, and no message can be made for it.
+    With --schema, --epsilon and --expected-records: of a new plan. `run server` makes the plan of a run, with everyone's keys.
+
+    With PLANs: what they spend together, over the same people; of each a message is released once. --delta says at which delta
+    (default the sum of theirs); --records-per-person, also for a person with so many records in every table.
     """
-    from ..keys import Offer, PublicKeys
-    from ..plan.plan import target_in_words
-    from ..plan.planner import make_plan, split_parties
-
-    if planning.expected_records is None:
-        raise PlanError("A plan needs --expected-records, a public order of magnitude of the number of records.")
-    check_new(out, "messages made for it would be of no use without it")
+    check_writable(out, json_file, read=(*plans, schema_file))
+    if plans:
+        kept = PlanOptions(delta=planning.delta, records_per_person=planning.records_per_person)
+        if (schema_file, epsilon, errors, out) != (None, None, False, None) or planning != kept:
+            raise PlanError("PLANs are priced as they are: beside them give --delta, --records-per-person and --json alone.")
+        _price(plans, planning, json_file)
+        return
+    needed = {"--schema": schema_file, "--epsilon": epsilon, "--expected-records": planning.expected_records}
+    if schema_file is None or epsilon is None or planning.expected_records is None:
+        raise PlanError(f"A new plan also needs {missing_options(needed)}; to price plans that there are, name their files.")
+    if out is not None:
+        check_new(out, "other plans may be priced with it")
     loaded = load_schema(schema_file)
     if planning.split is not None:
+        from ..plan.planner import split_parties
+
         loaded, planning = split_parties(loaded, planning.split), replace(planning, split=None)
-    names = [name for name, _ in loaded.parties]
-    keys = PublicKeys.of([Offer.load(path) for path in offers], names) if offers else None
-    made = make_plan(loaded, epsilon, planning, public_keys=keys)
-    made.save(out)
-    print_warnings(target_in_words(made.epsilon, made.delta, made.expected_records))
-    click.echo(made.summary())
-    for remark in loaded.remarks():
+    from ..plan.planner import make_plan
+
+    made = make_plan(loaded, epsilon, planning)
+    if out is not None:
+        made.save(out)
+    write_json(json_file, made.ledger().to_json())
+    if json_file != "-":
+        _print_plan(made, loaded.remarks(), errors)
+
+
+def _print_plan(plan: Any, remarks: Sequence[str], errors: bool) -> None:
+    """What a new plan says, and what it will take."""
+    from ..plan.plan import target_in_words
+
+    print_warnings(target_in_words(plan.epsilon, plan.delta, plan.expected_records))
+    click.echo(plan.summary())
+    for remark in remarks:
         click.echo(f"  Note: {remark}")
-    _print_forecast(made)
-    click.echo(
-        f"  Fingerprint {made.fingerprint}: all parties and the server must have this plan, with these keys; compare it by phone."
-        if offers
-        else "  For pricing: without everyone's offers no message can be made for this plan."
-    )
-    _print_errors(made, errors)
-    click.echo(made.ledger().table())
+    _print_forecast(plan)
+    click.echo("  For pricing: it has no public keys. `vertimrf run server` makes the plan of a run, with everyone's.")
+    _print_errors(plan, errors)
+    click.echo(plan.ledger().table())
 
 
 def _print_forecast(plan: Any) -> None:
@@ -94,104 +111,30 @@ def _print_errors(plan: Any, every: bool, most: int = 10) -> None:
         click.echo(f"    and {len(predicted) - most} more; --errors prints them all.")
 
 
-@main.command()
-@click.argument("plans", nargs=-1, metavar="[PLAN...]")
-@click.option("--records-per-person", type=click.IntRange(min=1), help="Also for a person with so many records in every table.")
-@click.option("--sketch-keys", type=int, help="Or price sketches alone: hash keys t,")
-@click.option("--phantoms", type=int, help="phantom records per sketch,")
-@click.option("--floor", type=int, help="lowest published level,")
-@click.option("--ceiling", type=int, help="highest published level,")
-@click.option("--attributes-per-key", type=int, default=2, help="sketches a record touches under one key,")
-@click.option("--gamma", type=float, default=1.0, help="a level exceeds k with probability (1 + gamma)^-k.")
-@click.option("--groups", type=int, help="Or price count sketches alone: values that a record has, over all parties,")
-@click.option("--variance", type=float, help="noise variance of a number,")
-@click.option("--buckets", type=int, help="buckets of a repetition,")
-@click.option("--repetitions", type=int, help="repetitions.")
-@click.option("--delta", type=float, help="At which epsilon is stated; default the plan's, or the sum of the plans'.")
-@click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
-def account(
-    plans: Sequence[str],
-    records_per_person: int | None,
-    sketch_keys: int | None,
-    phantoms: int | None,
-    floor: int | None,
-    ceiling: int | None,
-    attributes_per_key: int,
-    gamma: float,
-    groups: int | None,
-    variance: float | None,
-    buckets: int | None,
-    repetitions: int | None,
-    delta: float | None,
-    json_file: str | None,
-) -> None:
-    """Price plans, or sketches alone, before any data is touched: the exact epsilon at delta.
-
-    Several plans over the same people add up; of each a message is released once.
-    """
+def _price(plans: Sequence[str], planning: PlanOptions, json_file: str | None) -> None:
+    """What plans spend together."""
     from ..plan.plan import Plan, target_in_words
-    from ..privacy.accountant import epsilon
-    from ..privacy.events import CountSketchEvent, Event, SketchEvent
     from ..privacy.ledger import Ledger
 
-    check_writable(json_file)
-    if bool(plans) + (sketch_keys is not None) + (groups is not None) != 1:
-        raise PlanError(
-            "Give either plans, or --sketch-keys with --phantoms, --floor, --ceiling and --delta, or --groups with --variance, "
-            "--buckets, --repetitions and --delta."
-        )
-    loaded: list[Plan] = []
-    if plans:
-        loaded = [Plan.load(path) for path in plans]
-        if len({one.digest() for one in loaded}) < len(loaded):
-            raise PlanError("One plan is given twice: it can be released for only once, and two plans add up to less.")
-        ledger = Ledger.together([one.ledger() for one in loaded], delta)
-        priced, text = ledger.to_json(), ledger.table()
-        if len(loaded) > 1:
-            text += f"\n{len(loaded)} plans over the same people, together" + ("; delta is the sum." if delta is None else ".")
-        if records_per_person is not None:
-            if ledger.records_per_person > 1:
-                raise PlanError(
-                    f"This plan is for persons with up to {ledger.records_per_person} records: its epsilon covers them all; "
-                    "leave --records-per-person out."
-                )
-            group = ledger.group_epsilon(records_per_person)
-            priced = {"ledger": priced, "records_per_person": records_per_person, "epsilon": group, "delta": ledger.delta}
-            text += f"\nA person with {records_per_person} records in every table: epsilon {group:.4f} at the same delta."
-    else:
-        event: Event
-        if groups is not None:
-            needed = {"--variance": variance, "--buckets": buckets, "--repetitions": repetitions, "--delta": delta}
-            if variance is None or buckets is None or repetitions is None or delta is None:
-                raise PlanError(f"Pricing count sketches also needs {missing_options(needed)}.")
-            event = CountSketchEvent(groups, variance, buckets, repetitions)
-        else:
-            needed = {"--phantoms": phantoms, "--floor": floor, "--ceiling": ceiling, "--delta": delta}
-            if sketch_keys is None or phantoms is None or floor is None or ceiling is None or delta is None:
-                raise PlanError(f"Pricing sketches also needs {missing_options(needed)}.")
-            event = SketchEvent(phantoms, floor, ceiling, sketch_keys, gamma, attributes_per_key)
-        spent = epsilon([event], delta)
-        priced = {"epsilon": spent.epsilon, "delta": delta, "method": spent.method}
-        if records_per_person is not None:
-            raise PlanError("--records-per-person goes with plans.")
-        text = f"epsilon {spent.epsilon:.4f} at delta {delta:.4g} (add or remove one record; {spent.method})."
-    records = min((one.expected_records for one in loaded), default=None)
-    print_warnings(target_in_words(priced["epsilon"], ledger.delta if plans else delta, records))
+    loaded = [Plan.load(path) for path in plans]
+    if len({one.digest() for one in loaded}) < len(loaded):
+        raise PlanError("One plan is given twice: it can be released for only once, and two plans add up to less.")
+    ledger = Ledger.together([one.ledger() for one in loaded], planning.delta)
+    priced, text = ledger.to_json(), ledger.table()
+    if len(loaded) > 1:
+        at = "; delta is the sum." if planning.delta is None else "."
+        text += f"\n{len(loaded)} plans over the same people, together{at}"
+    records = planning.records_per_person
+    if records > 1:
+        if ledger.records_per_person > 1:
+            raise PlanError(
+                f"This plan is for persons with up to {ledger.records_per_person} records: its epsilon covers them all; "
+                "leave --records-per-person out."
+            )
+        group = ledger.group_epsilon(records)
+        priced = {"ledger": priced, "records_per_person": records, "epsilon": group, "delta": ledger.delta}
+        text += f"\nA person with {records} records in every table: epsilon {group:.4f} at the same delta."
+    print_warnings(target_in_words(priced["epsilon"], ledger.delta, min(one.expected_records for one in loaded)))
     write_json(json_file, priced)
     if json_file != "-":
         click.echo(text)
-
-
-@main.command()
-@click.argument("file")
-@click.argument("fingerprint", nargs=-1, required=True)
-@click.option("--key", help="With a plan: your own private key file, which must stand in it.")
-def compare(file: str, fingerprint: Sequence[str], key: str | None) -> None:
-    """Compare a plan or secret with the FINGERPRINT that somebody else read out, in full.
-
-    Upper or lower case, dashes and spaces do not matter.
-    """
-    from ..compare import compare as compared
-    from ..keys import PrivateKey
-
-    click.echo(compared(file, " ".join(fingerprint), None if key is None else PrivateKey.load(key)))

@@ -50,8 +50,8 @@ def sample(model_file: str, rows: int | None, where: Sequence[str], seed: int | 
 def report(read: Any, run: Sequence[str], out: str, real: Sequence[str], id_column: str | None, label: str | None) -> None:
     """One page of HTML on a run, for people: what was released, in words, and how good the model is.
 
-    RUN is a server's run folder, or a folder with the model and the JSON file of one run, or these two files, as `synthesize` and
-    `server` write them (--model, --json). The page loads nothing from a network.
+    RUN is a server's run folder, or a folder with the model and the JSON file of one run, or these two files, as `synthesize`
+    writes them (--model, --json). The page loads nothing from a network.
     """
     from ..report.page import write_report
 

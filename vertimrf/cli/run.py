@@ -1,4 +1,4 @@
-"""One command a role for a whole run, in a folder: what the commands of single steps do, in their order, as often as needed."""
+"""One command a role for a whole run, in a folder, called as often as needed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from ..errors import ExchangeError, PlanError
 from ..plan.options import PlanOptions
 from ..progress import for_terminal
+from ..tables.read_options import ReadOptions
 from .common import compile_kernels, load_schema
 from .group import main
 from .options import makes_plan, missing_options, reads_tables, runs
@@ -63,6 +64,8 @@ def run_party(
     options = RunOptions(num_threads=threads, progress=for_terminal())
     if name is None and table is None and id_column is None:
         given = PartyRun(folder, options)
+        if read != ReadOptions():
+            raise PlanError(f"How the table of a run is read is in {given.folder / 'run.toml'}: edit it there.")
     elif name is None or table is None or id_column is None:
         needed = missing_options({"--name": name, "--table": table, "--id": id_column})
         raise PlanError(f"A new run also needs {needed}; to go on with one, name its folder alone.")
@@ -157,6 +160,18 @@ def status(folder: str, json_file: str | None) -> None:
         click.echo(state.text())
 
 
+def _print_files(given: Any) -> None:
+    """Which files have to be carried where nothing carries them."""
+    from ..runs.exchange import by_hand
+
+    gives, takes = by_hand(given)
+    click.echo(
+        "No --exchange: nothing carries this run's files. To carry them by hand, name a folder of this machine with --exchange.\n"
+        f"  Files for others: {', '.join(gives) or 'none'}\n"
+        f"  Files from others: {', '.join(takes) or 'none'}"
+    )
+
+
 def _place(exchange: str | None) -> str | None:
     """An exchange as a run's settings hold it: good in whatever folder the command is started again."""
     return exchange if exchange is None or "://" in exchange else str(Path(exchange).absolute())
@@ -197,7 +212,7 @@ def _play(given: Any, role: str, turn: Callable[[Any, Any], None], place: str | 
                 told = after.text()
                 click.echo(told)
             if exchange is None:
-                click.echo("No --exchange: something else has to carry this run's files.")
+                _print_files(given)
             if exchange is None or not wait or (after.done and trouble is None):
                 return
             time.sleep(pause)

@@ -13,36 +13,41 @@ from .group import main
 from .options import reads_tables
 from .outputs import check_schema_file
 
-__all__ = ["domains", "schema", "schema_merge"]
+__all__ = ["domains", "draft", "merge", "schema"]
 
 
-@main.command()
+@main.group()
+def schema() -> None:
+    """The public schema: a party's part drafted from its table, parts merged, and private domains found."""
+
+
+@schema.command()
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("--id", "id_column", required=True, help="Record id column, in every table.")
 @click.option("--name", "names", multiple=True, help="The party's name; once for every table.  [default: party1, party2, ...]")
 @click.option("--drop", multiple=True, help="A column to leave out; as often as needed.")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
 @reads_tables("delimiter", "encoding")
-def schema(read: Any, tables: Sequence[str], id_column: str, names: Sequence[str], drop: Sequence[str], out: str) -> None:
+def draft(read: Any, tables: Sequence[str], id_column: str, names: Sequence[str], drop: Sequence[str], out: str) -> None:
     """Draft a schema, or one party's part of it, from data, to be edited into public knowledge: as drafted it is not private."""
     from ..tables.arrow import read_arrow
     from ..tables.infer import draft_schema
 
     check_schema_file(out)
-    draft = draft_schema([read_arrow(table, read) for table in tables], id_column, names or None, drop)
-    draft.schema.save(out)
-    for flag in draft.flags:
+    drafted = draft_schema([read_arrow(table, read) for table in tables], id_column, names or None, drop)
+    drafted.schema.save(out)
+    for flag in drafted.flags:
         click.echo(f"  {flag}")
     click.echo(
-        f"{out} written, {len(draft.schema.attributes)} attributes. Its domains were read off the data, which leaks them: check "
-        "every value and bound against public knowledge, then set public = true."
+        f"{out} written, {len(drafted.schema.attributes)} attributes. Its domains were read off the data, which leaks them: "
+        "check every value and bound against public knowledge, then set public = true."
     )
 
 
-@main.command("schema merge")
+@schema.command()
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
 @click.option("--out", required=True, help="Schema file to write: .toml or .json.")
-def schema_merge(parts: Sequence[str], out: str) -> None:
+def merge(parts: Sequence[str], out: str) -> None:
     """Join the parties' parts of a schema, each written by its own party, in the order given."""
     from ..plan.schema import Schema
 
@@ -60,7 +65,7 @@ def schema_merge(parts: Sequence[str], out: str) -> None:
         click.echo("  A part was read off data, which leaks its domains: its owners check it, and set public = true.")
 
 
-@main.command()
+@schema.command()
 @click.argument("table")
 @click.option("--schema", "schema_file", required=True, help="The party's part, with bins or values = \"private\" somewhere.")
 @click.option("--epsilon", type=float, required=True, help="For all of them together; part of every plan with this schema.")

@@ -102,13 +102,12 @@ def compares(command: Any) -> Any:
 
 
 @main.command()
-@click.option("--real", multiple=True, required=True, help="A party's table; repeat, or list more TABLEs behind it.")
+@click.option("--real", multiple=True, required=True, help="A party's real table; repeat for all.")
 @click.option("--synthetic", required=True, help="The synthetic table.")
 @click.option("--id", "id_column", required=True, help="Record id column of the real tables.")
 @click.option("--schema", required=True, help="The schema that the synthesis used.")
 @compares
 @click.option("--json", "json_file", help="Write the result as JSON; - for standard output.")
-@click.argument("more", nargs=-1, metavar="[TABLE...]")
 @reads_tables("id_format", "ignore_extra", "delimiter", "encoding")
 def evaluate(
     read: Any,
@@ -118,7 +117,6 @@ def evaluate(
     schema: str,
     options: Any,
     json_file: str | None,
-    more: Sequence[str],
 ) -> None:
     """Compare a synthetic table with the real ones: exact figures, so for your own eyes.
 
@@ -129,7 +127,7 @@ def evaluate(
     from ..privacy.standing import EXACT, Standing
 
     check_writable(json_file)
-    outcome = evaluation.evaluate([*real, *more], synthetic, id_column, load_schema(schema), options, read)
+    outcome = evaluation.evaluate(list(real), synthetic, id_column, load_schema(schema), options, read)
     write_json(json_file, outcome)
     if json_file != "-":
         _print_evaluation(outcome)

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ __all__ = [
     "DRAFT",
     "MOST_JSON",
     "MOST_KEY",
+    "check_space",
     "draft_of",
     "kind_of",
     "open_regular",
@@ -186,3 +188,14 @@ def parse_json(data: bytes, where: str, what: str, error: type[VertiMRFError]) -
         return json_of(data)
     except ValueError:
         raise error(f"{where} is not a {what}: it is not valid JSON.") from None
+
+
+def check_space(folder: Path, needed: float) -> str | None:
+    """What is wrong with writing so many bytes to a folder; None if nothing is."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return f"{folder} cannot be used ({error.strerror}); name another folder."
+    if free < needed:
+        return f"{folder} has {free / 1e6:,.0f} MB left, and {needed / 1e6:,.0f} MB are needed; make room or name another folder."
+    return None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +21,7 @@ from ..tables.read_options import DEFAULT, ReadOptions
 from ..tables.table import Columns, check_columns, column_numbers, without_person
 from .persons import beyond
 
-__all__ = ["Check", "check_memory", "check_space", "check_table"]
+__all__ = ["Check", "check_memory", "check_table"]
 
 # More or fewer records than the plan expects, by this factor, cost accuracy: it chose noise and keys for as many.
 FEW_OR_MANY = 2.0
@@ -195,14 +193,3 @@ def check_memory(plan: Plan, party: int) -> None:
             f"The plan asks {plan.party_names[party]} for tables of {needed / 1e9:,.1f} GB, and this machine has "
             f"{held / 1e9:,.1f} GB of memory: have it planned with fewer keys, wider bins or a smaller message."
         )
-
-
-def check_space(folder: Path, needed: float) -> str | None:
-    """What is wrong with writing so many bytes to a folder; None if nothing is."""
-    try:
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        return f"{folder} cannot be used ({error.strerror}); name another folder."
-    if free < needed:
-        return f"{folder} has {free / 1e6:,.0f} MB left, and {needed / 1e6:,.0f} MB are needed; make room or name another folder."
-    return None

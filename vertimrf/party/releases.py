@@ -187,7 +187,7 @@ class Releases:
 
 
 def _remedy(price: Callable[[], str]) -> str:
-    return f"{price()} For a new release make a new plan; both epsilons add up (`vertimrf account PLAN PLAN`)."
+    return f"{price()} For a new release make a new plan; both epsilons add up (`vertimrf plan PLAN PLAN`)."
 
 
 def table_digest(records: Records, key: PrivateKey, plan_digest: bytes) -> bytes:

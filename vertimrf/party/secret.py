@@ -109,7 +109,7 @@ def open_envelope(data: Any, plan: bytes, keys: PublicKeys, key: PrivateKey) -> 
         PlanError: the plan does not have this party's key.
     """
     if not isinstance(data, dict) or data.get("kind") != "envelopes" or not isinstance(data.get("envelopes"), dict):
-        raise MessageError("These are no envelopes; pass the file that `vertimrf secret seal` wrote.")
+        raise MessageError("These are no envelopes; have the secret sealed again.")
     if key.party is None or key.party not in data["envelopes"]:
         raise MessageError(f"There is no envelope for {called(key.party)}: have the secret sealed with the plan at hand.")
     sealed = read_base64(data["envelopes"], key.party, "The envelopes")

@@ -343,7 +343,7 @@ class Plan:
             raise PlanError(
                 f"The plan's events spend epsilon {spent:.4f}, more than its target {target}"
                 + ("" if kept else ", or has fewer phantoms than it claims")
-                + ": it was edited; make it again with `vertimrf plan`."
+                + ": it was edited; have it made again."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -402,7 +402,7 @@ class Plan:
         except VertiMRFError:
             raise
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise PlanError(f"The plan is incomplete or malformed ({error}); make it again with `vertimrf plan`.") from None
+            raise PlanError(f"The plan is incomplete or malformed ({error}); have it made again.") from None
         plan._check_target()
         return plan
 
@@ -419,8 +419,8 @@ class Plan:
         """
         if self.public_keys is None:
             raise PlanError(
-                "The plan has no public keys: it can be priced, but nothing can be sealed under it; make it again with every "
-                "party's offer and the server's (`vertimrf plan OFFER... --schema ...`)."
+                "The plan has no public keys: it can be priced, but nothing can be sealed under it; `vertimrf run server` "
+                "makes one with every party's offer and the server's."
             )
         return self.public_keys
 

@@ -138,8 +138,7 @@ class Run:
         if len(models) != 1 or len(reports) > 1:
             raise MessageError(
                 f"A report is made of one model and at most one JSON file of figures; {where} has {len(models)} and "
-                f"{len(reports)}: name the two files themselves, as `vertimrf synthesize --model --json` or `vertimrf server` "
-                "wrote them."
+                f"{len(reports)}: name the two files themselves, as `vertimrf synthesize --model --json` wrote them."
             )
         model = Model.load(models[0])
         if not reports:

@@ -212,7 +212,7 @@ def rests_on(several: bool, private: bool, colluding: float | None = None) -> tu
         )
     return (
         *(together if several else ()),
-        "Every further release about the same people adds to what is spent; the command “vertimrf account” adds plans up.",
+        "Every further release about the same people adds to what is spent; the command “vertimrf plan PLAN PLAN” adds plans up.",
         "It says nothing of what is true of people in general: that smokers fall ill more often can be learned from the result, "
         "and may concern people whether or not they took part.",
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .party_run import PartyRun
     from .server_run import ServerRun
 
-__all__ = ["Exchange", "check_apart", "party_turn", "server_turn"]
+__all__ = ["Exchange", "by_hand", "check_apart", "party_turn", "server_turn"]
 
 LOG = logging.getLogger("vertimrf")
 DIGEST = 32
@@ -207,8 +207,23 @@ def check_apart(folder: Path, place: Path) -> None:
             )
 
 
-def party_turn(run: PartyRun, exchange: Exchange) -> None:
+def by_hand(run: PartyRun | ServerRun) -> tuple[list[str], list[str]]:
+    """Where files lie in an exchange: those that a role has for others, and those that it waits for."""
+    from .party_run import PartyRun
+
+    if isinstance(run, PartyRun):
+        return _paths(run.name, run.name, run.outgoing()), _paths(None, run.name, run.wants())
+    gives = [path for party, files in run.outgoing().items() for path in _paths(None, party, files)]
+    return gives, [path for party, files in run.wants().items() for path in _paths(party, party, files)]
+
+
+def party_turn(run: PartyRun, exchange: Exchange, release: bool = True) -> None:
     """Get what is there for a party, take it as far as it goes, and put what it has for the server.
+
+    Args:
+        run: the party's.
+        exchange: the place.
+        release: as for :meth:`PartyRun.advance`.
 
     Raises:
         VertiMRFError: as :meth:`PartyRun.advance`; what there is all the same was put.
@@ -219,7 +234,7 @@ def party_turn(run: PartyRun, exchange: Exchange) -> None:
     turn = _Turn(run, exchange)
     came = turn.get_all(None, run.name, run.wants())
     try:
-        sent: Mapping[str, bytes] = run.advance(came)
+        sent: Mapping[str, bytes] = run.advance(came, release)
     except VertiMRFError:
         turn.put_all(run.name, {run.name: run.outgoing()})
         raise
@@ -291,6 +306,10 @@ class _Turn:
         """Fail if something was in the way."""
         if self._obstacles:
             raise ObstacleError(" ".join(self._obstacles))
+
+
+def _paths(sender: str | None, party: str, names: Iterable[str]) -> list[str]:
+    return [_path(sender, party, name) for name in names]
 
 
 def _path(sender: str | None, party: str, name: str) -> str:

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MessageError, PlanError, RunError, TableError
-from ..files.atomic import parse_json
+from ..files.atomic import check_space, parse_json
 from ..files.canonical import same_fingerprint
-from ..keys import called, check_name
+from ..keys import PrivateKey, called, check_name
 from ..options import RunOptions
 from ..party.secret import Secret, open_envelope, seal_secret
 from ..plan.plan import Plan, target_in_words
 from ..tables.read_options import DEFAULT, ReadOptions
 from .exchange import check_apart
 from .files import ENVELOPES, FROM_SERVER, MESSAGE, OFFER, PLAN, most_bytes, read_plan
-from .folder import OTHERS, RECEIVED, SETTINGS, RunFolder, create, settings_as
+from .folder import OTHERS, SETTINGS, RunFolder, create, settings_as
 from .state import DONE, LATER, READY, WAITS, RunState, Step
 
 if TYPE_CHECKING:
@@ -161,13 +161,14 @@ class PartyRun:
             return {ENVELOPES: most_bytes(ENVELOPES)}
         return {}
 
-    def advance(self, received: Mapping[str, bytes]) -> dict[str, bytes]:
+    def advance(self, received: Mapping[str, bytes], release: bool = True) -> dict[str, bytes]:
         """Take what came, do all that can be done now, and give all that there is for the server: always the same bytes.
 
         Files that cannot be taken do not stop the run: they are refused, logged, and named by :meth:`state`.
 
         Args:
             received: files from the server, by name: "plan", "envelopes"; any of them, any number of times.
+            release: False goes no further than the parties' secret, which comparing ids takes; no message is made.
 
         Returns:
             Files for the server, by name: "offer", and once there are, "envelopes", "message".
@@ -183,7 +184,7 @@ class PartyRun:
                 if name in received:
                     self._offered(name, received[name])
             with self._folder.working():
-                self._work()
+                self._work(release)
             return self.outgoing()
 
     def outgoing(self) -> dict[str, bytes]:
@@ -235,6 +236,25 @@ class PartyRun:
         told = " ".join([str(plan.standing), *weak])
         return f"Accepted: the plan {plan.fingerprint}, with this party's own key in it. {told}"
 
+    @property
+    def released(self) -> bool:
+        """Whether the message is made and on record."""
+        plan = self._accepted_plan()
+        return plan is not None and self._made(plan)
+
+    def agreed(self) -> tuple[Plan, PrivateKey, Secret]:
+        """The accepted plan, this party's private key and the parties' secret, which comparing ids takes.
+
+        Raises:
+            RunError: the plan is not accepted yet, or the secret has not come.
+        """
+        plan = self._accepted_plan()
+        secret = None if plan is None else self._secret(plan)
+        if plan is None or secret is None:
+            waiting = " ".join(f"It {step.what}." for step in self.state().waits_for)
+            raise RunError(f"{self.folder} has not got the parties' secret yet, which this takes. {waiting}")
+        return plan, self._folder.key, secret
+
     def note_exchange(self, sentences: Sequence[str]) -> None:
         """Put down what is in the way where files are exchanged; :meth:`state` tells it, until this is called with nothing."""
         with self._folder.alone():
@@ -258,8 +278,8 @@ class PartyRun:
             yield Step(
                 "acceptance",
                 WAITS,
-                f"waits for you: see with `vertimrf check {self.settings.table} --plan {self.folder / RECEIVED / PLAN} …` which "
-                "records would be left out, for nothing stops for them later; compare the plan's fingerprint, "
+                f"waits for you: see with `vertimrf check {self.folder}` which records would be left out, for nothing stops for "
+                "them later; compare the plan's fingerprint, "
                 f"{plan.fingerprint}, with the server and all other parties, by phone and in full, then "
                 f"`vertimrf accept {self.folder} FINGERPRINT` with the one that they read out",
                 "you",
@@ -308,7 +328,7 @@ class PartyRun:
             raise MessageError(f"{sender!r} sealed these envelopes; in this run {plan.party_names[0]!r} draws the secret.")
         return secret
 
-    def _work(self) -> None:
+    def _work(self, release: bool) -> None:
         """All that can be done as things stand."""
         plan = self._accepted_plan()
         if plan is None:
@@ -316,12 +336,12 @@ class PartyRun:
         if plan.party_names[0] == self.name:
             self._draw(plan)
         secret = self._secret(plan)
-        if secret is None or self._made(plan):
+        if secret is None or not release or self._made(plan):
             return
         from ..party.party import Party
 
         who = Party(plan, self.name, secret, options=self._options, key=self._folder.key)
-        records = self._records(who)
+        records = self._records(who, plan.records_per_person)
         self._check_space(plan.message_size(self._index(plan)))
         who.release(records)
 
@@ -341,18 +361,26 @@ class PartyRun:
         envelopes = self._folder.received(ENVELOPES)
         return None if envelopes is None else self._open(plan, envelopes)
 
-    def _records(self, who: Party) -> Table:
+    def _records(self, who: Party, most: int) -> Table:
         """This party's records, encoded; what they leave out of the table is put down for :meth:`state`."""
         own = self.settings
         self._options.progress.step(f"reading {own.table}")
         records = who.encode(own.table, own.id, own)
+        told = [*records.dropped.lines()]
+        if records.persons is not None:
+            from ..party.persons import beyond
+
+            dropped, persons = beyond(records.persons, most)
+            if dropped:
+                told.append(
+                    f"{dropped:,} records of {persons:,} persons with more than {most} are left out, the same at every party; "
+                    "this stays here."
+                )
         # Also where it is nothing: what is done depends on no record.
-        self._folder.write("\n".join(records.dropped.lines()).encode(), LEFT_OUT, private=True)
+        self._folder.write("\n".join(told).encode(), LEFT_OUT, private=True)
         return records
 
     def _check_space(self, size: float) -> None:
-        from ..party.check import check_space
-
         self._releases.prepare()
         if short := check_space(self._releases.folder, size):
             raise PlanError(short)

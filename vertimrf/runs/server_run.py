@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MessageError, PlanError, RunError
-from ..files.atomic import draft_of, sync, write_text
+from ..files.atomic import check_space, draft_of, sync, write_text
 from ..keys import Offer, PublicKeys
 from ..message import Message
 from ..options import RunOptions
@@ -37,6 +37,8 @@ __all__ = ["ServerRun", "ServerSettings"]
 LOG = logging.getLogger("vertimrf")
 
 SERVER = "the server"
+# Of a value in a table of text; more than most take.
+BYTES_A_VALUE = 12
 SCHEMA, RESULT, MODEL, REPORT = "schema.toml", "result", "model", "report.json"
 
 
@@ -318,6 +320,8 @@ class ServerRun:
             return
         from ..server.server import Server
 
+        if short := check_space(self.folder, result_bytes(plan, self.settings.rows)):
+            raise PlanError(short)
         key, role = self._folder.key, Server(plan, self._options)
         messages = [Message.unseal(data, plan, key, name) for name, data in self._all(MESSAGE)]
         self._write(role.run(role.read(messages)))
@@ -352,6 +356,14 @@ class ServerRun:
     def _all(self, name: str) -> list[tuple[str, bytes]]:
         """What every party sent under a name, each with words for errors."""
         return [(f"The {name} of {party!r}", self._received(party, name) or b"") for party in self.parties]
+
+
+def result_bytes(plan: Plan, rows: int | None) -> float:
+    """About what a synthetic table and its model take on disk, at most."""
+    from ..plan.forecast import model_cells
+
+    sizes = plan.schema.sizes
+    return BYTES_A_VALUE * (rows or plan.expected_records) * len(sizes) + 8 * model_cells(sizes, plan.tau)
 
 
 def make(schema: Schema, settings: ServerSettings, keys: PublicKeys | None) -> Plan:

@@ -1,11 +1,11 @@
-"""Disk space, as a party is told of it before the work."""
+"""Disk space, as roles are told of it before the work."""
 
 from __future__ import annotations
 
 import shutil
 from collections import namedtuple
 
-from vertimrf.party.check import check_space
+from vertimrf.files.atomic import check_space
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -835,7 +835,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops the sketches of agreement",
         "plan/plan.py",
-        'out.append(LedgerEntry(sketch.event, ", ".join(names), released, noise, parts=parts))',
+        'out.append(LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column))',
         "pass",
         ("server/test_shared_columns.py", "test_leaks.py"),
     ),

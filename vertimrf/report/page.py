@@ -226,7 +226,7 @@ def _context(run: Run, found: Content) -> dict[str, Any]:
         "ledger": ledger,
         "standing": ledger.standing,
         "page_standing": standing_of(run, truth),
-        "guarantee": words.guarantee(ledger.standing, len(party_names) > 1),
+        "guarantee": words.guarantee(ledger.standing, len(party_names) > 1, ledger.records_per_person),
         "rests_on": words.rests_on(len(party_names) > 1, ledger.private, ledger.colluding_epsilon),
         "colluding": _colluding(ledger.colluding_epsilon),
         "steps": words.steps(ledger),

@@ -205,11 +205,11 @@ def _is_model(path: Path) -> bool:
 
 
 def _report(path: Path) -> Any:
-    """What a JSON file holds, if it is a run's figures; else None."""
+    """The content of a JSON file if its kind is "report"; else None."""
     if path.stat().st_size > MOST_JSON:
         return None
     content = read_json(path, "report", MessageError)
-    return content if isinstance(content, dict) and "ledger" in content and "cliques" in content else None
+    return content if isinstance(content, dict) and content.get("kind") == "report" else None
 
 
 def _told(figures: Any, schema: Schema) -> Told:

@@ -76,8 +76,9 @@ def test_a_ledger_survives_its_file(ledger):
 
 def test_an_entry_keeps_what_it_is_in_a_file():
     plain = ENTRIES[0]
-    weighted = LedgerEntry(CountSketchEvent(7, 60.0, 1024, 200), "all parties", "x", "y", kind=Kind.COUNT_SKETCHES, weights=(2, 5))
-    agreed = LedgerEntry(CountSketchEvent(2, 60.0, 1024, 200), "a, b", "x", "y", kind=Kind.AGREEMENT, column="sex")
+    event = CountSketchEvent(7, 60.0, 1024, 200)
+    weighted = LedgerEntry(event, "all parties", "x", "y", kind=Kind.COUNT_SKETCHES, weights=(2, 5))
+    agreed = LedgerEntry(event, "a, b", "x", "y", kind=Kind.AGREEMENT, column="sex")
     for entry in (plain, weighted, agreed):
         assert LedgerEntry.from_json(json.loads(json.dumps(entry.to_json()))) == entry
     assert LedgerEntry.from_json(weighted.to_json()).kind is Kind.COUNT_SKETCHES

@@ -1073,8 +1073,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a report that shows the truth claims what its run does",
         "report/page.py",
-        "return run.told.standing.because(*EXACT.reasons) if truth else run.told.standing",
-        "return run.told.standing",
+        "return run.report.standing.because(*EXACT.reasons) if truth else run.report.standing",
+        "return run.report.standing",
         ("report/test_report_page.py::test_the_truth_is_marked_loudly",),
     ),
     Mutation(

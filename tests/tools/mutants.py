@@ -849,7 +849,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops the sketches of agreement",
         "plan/plan.py",
-        'out.append(LedgerEntry(sketch.event, ", ".join(names), released, noise, parts=parts))',
+        'out.append(LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column))',
         "pass",
         ("server/test_shared_columns.py", "test_leaks.py"),
     ),
@@ -1087,8 +1087,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a report that shows the truth claims what its run does",
         "report/page.py",
-        "return run.told.standing.because(*EXACT.reasons) if truth else run.told.standing",
-        "return run.told.standing",
+        "return run.report.standing.because(*EXACT.reasons) if truth else run.report.standing",
+        "return run.report.standing",
         ("report/test_report_page.py::test_the_truth_is_marked_loudly",),
     ),
     Mutation(

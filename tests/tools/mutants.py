@@ -947,7 +947,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a cluster counts its last partition for all of them",
         "cluster/records.py",
-        "return [functools.reduce(np.add, own) for own in zip(*tables, strict=True)]",
+        "return [functools.reduce(np.add, counts) for counts in zip(*tables, strict=True)]",
         "return list(tables[-1])",
         ("cluster/test_cluster.py",),
     ),

@@ -24,8 +24,8 @@ __all__ = ["FLIGHT_ID", "flight_schema", "flights"]
 
 FLIGHT_ID = "flight_id"
 
-# Every domain is public knowledge: codes of airlines and airports, timetables, ranges of instruments and of the aircraft register.
-# None is computed from the flights. Bounds are generous. Values without a natural limit are clamped.
+# Every domain is public knowledge: codes of airlines and airports, timetables, ranges of instruments and of the aircraft
+# register. None is computed from the flights. Bounds are generous. Values without a natural limit are clamped.
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 CARRIERS = ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
 # The large airports of the country, then smaller ones with daily flights from New York.

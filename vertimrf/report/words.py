@@ -133,8 +133,8 @@ def _of_sketches(entry: LedgerEntry, who: str) -> str:
         case Kind.PAIR_SKETCHES, SketchEvent(keys=keys, phantoms=phantoms):
             return (
                 f"{who} published sketches under {keys:,} secret keys, each for attributes of two parties. A sketch is the "
-                f"largest of random numbers drawn for every record; {phantoms:,} invented records are mixed in. The sketches tell "
-                "about how many records two values have in common."
+                f"largest of random numbers drawn for every record; {phantoms:,} invented records are mixed in. The sketches "
+                "tell about how many records two values have in common."
             )
     return ""
 

@@ -1064,6 +1064,27 @@ NAMED: tuple[Mutation, ...] = (
         ("privacy/test_prices.py",),
     ),
     Mutation(
+        "an entry of a ledger forgets what it released",
+        "privacy/ledger.py",
+        'Kind(data.get("kind", Kind.OTHER))',
+        "Kind.OTHER",
+        ("privacy/test_ledger.py::test_an_entry_keeps_what_it_is_in_a_file",),
+    ),
+    Mutation(
+        "a file of another kind is taken for a plan",
+        "plan/plan.py",
+        'if data["kind"] != KIND:',
+        "if False:",
+        ("test_inspect.py::test_the_kind_decides_and_no_other_key",),
+    ),
+    Mutation(
+        "a report tells an entry by its words",
+        "report/words.py",
+        "case Kind.R_SCORES, GaussianEvent(sigma=sigma, count=count):",
+        "case _, GaussianEvent(sigma=sigma, count=count):",
+        ("report/test_report_words.py",),
+    ),
+    Mutation(
         "a report takes names for markup",
         "report/page.py",
         "autoescape=True",

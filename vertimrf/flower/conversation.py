@@ -1,8 +1,8 @@
 """The server's side of a run over Flower. It asks every party's node until the run is done, and carries the files.
 
 Parties answer at different times: a person compares the plan's fingerprint, a message takes a minute to compute, a machine
-restarts. So there are no rounds that wait for all parties. Every node is asked by itself, and every question carries the files for
-that node. Questions and answers may be repeated, because the runs on both sides give the same files again.
+restarts. So there are no rounds that wait for all parties. Every node is asked by itself, and every question carries the files
+for that node. Questions and answers may be repeated, because the runs on both sides give the same files again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sketch throughput on this machine, beside what hashing every record under every key costs."""
+"""Sketch throughput on this machine, compared with hashing every record under every key."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ __all__ = ["additions_work", "bench_plan", "count_bench_plan", "python_work", "r
 
 PHANTOMS, FLOOR, CEILING = 6326, 9, 20
 REPEATS = 3
-# Work of the slow references, enough to time: (record, key) pairs.
+# Number of (record, key) pairs for the slow references: enough for a timing.
 DENSE_PAIRS = 200_000_000
 PYTHON_PAIRS = 200_000
 TILE = 512
-# Count sketches: at most so many buckets a repetition; and records whose places fit into the second-level cache.
+# Count sketches: largest number of buckets of a repetition, and number of records whose places fit into the second-level cache.
 MOST_BUCKETS = 2048
 PLACES = 1 << 14
 
 
 def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
-    """A table of ``attributes`` columns dealt to two parties, half and half, and every pair across them scheduled.
+    """A plan for a table whose columns are split equally between two parties, with every pair across parties scheduled.
 
     Raises:
-        PlanError: fewer than two attributes, or fewer keys than pairs.
+        PlanError: there are fewer than two attributes, or fewer keys than pairs.
     """
     if attributes < 2:
         raise PlanError(f"A benchmark needs at least 2 attributes, one for each party, not {attributes}.")
@@ -55,7 +55,7 @@ def bench_plan(attributes: int, values: int, keys: int) -> SketchPlan:
 
 
 def count_bench_plan(attributes: int, values: int, keys: int) -> CountSketchPlan:
-    """Count sketches of about as many numbers a value as there are keys."""
+    """A plan for count sketches with about as many counters for each value as there are keys."""
     buckets = max((b for b in BUCKETS if b <= min(keys, MOST_BUCKETS)), default=BUCKETS[0])
     return CountSketchPlan(max(keys // buckets, 1), buckets, 2.0 * attributes, 4, (values,) * attributes)
 
@@ -67,25 +67,28 @@ def run_bench(
     keys: int = 131_072,
     num_threads: int | None = None,
 ) -> dict[str, float]:
-    """Encode a random table at both parties, and time the alternatives on as much of it as takes about a second.
+    """Time the encoding of a random table at both parties, and the alternatives on a part of it that takes about a second.
 
     Args:
-        rows: records.
-        attributes: columns, half of them at either party.
+        rows: number of records.
+        attributes: number of columns. Each party has half of them.
         values: domain size of each column.
-        keys: hash keys in total.
-        num_threads: threads for the kernels; None leaves the setting as it is.
+        keys: number of hash keys in total.
+        num_threads: number of threads of the kernels. None keeps the setting.
 
     Returns:
-        The parameters, and: ``encode_seconds`` (median; both parties, phantoms included); ``pairs_per_second`` ((record,
-        key) pairs of both parties per second of that); ``dense_pairs_per_second`` (a compiled kernel that hashes every
-        pair); ``python_pairs_per_second`` (xxhash called from Python for every pair); ``roofline_seconds`` (as many keyed
-        random words and scattered maxima as the encoder makes, with nothing else); ``count_sketch_seconds`` (both parties' count
-        sketches of as many numbers a value, noise and codes included); ``count_sketch_roofline_seconds`` (the same additions
-        at places that are given).
+        The parameters, and:
+
+        - ``encode_seconds``: median of the encoding at both parties, including phantoms;
+        - ``pairs_per_second``: (record, key) pairs of both parties per second of that time;
+        - ``dense_pairs_per_second``: the same for a compiled kernel that hashes every pair;
+        - ``python_pairs_per_second``: the same for xxhash, called from Python for every pair;
+        - ``roofline_seconds``: time of only the keyed random words and scattered maxima of the encoder;
+        - ``count_sketch_seconds``: both parties' count sketches with as many counters a value, including noise and codes;
+        - ``count_sketch_roofline_seconds``: time of only the additions of the count sketches, at given places.
 
     Raises:
-        PlanError: parameters below 1, fewer than two attributes, or fewer keys than pairs.
+        PlanError: a parameter is below 1, or there are fewer than two attributes or fewer keys than pairs.
     """
     if min(rows, values, keys) < 1:
         raise PlanError(f"Rows, values and keys must be at least 1, not {rows}, {values} and {keys}.")
@@ -105,13 +108,13 @@ def run_bench(
             encoder.result()
 
     counting = count_bench_plan(attributes, values, keys)
-    held = np.full(values, rows / values)
+    counts = np.full(values, rows / values)
 
     def count() -> None:
         for party in parties:
             encoder = CountSketchEncoder(counting, party, secret)
             encoder.update(digests, codes[party[0] : party[-1] + 1])
-            encoder.result([held] * len(party))
+            encoder.result([counts] * len(party))
 
     with threads(num_threads):
         warmup()
@@ -135,13 +138,13 @@ def run_bench(
 
 
 def roofline_work(plan: SketchPlan, party: list[int], rows: int) -> Callable[[], None]:
-    """As many keyed words and scattered maxima as encoding evenly spread values asks of a party, with nothing else."""
+    """Only the keyed words and scattered maxima that a party needs to encode evenly spread values."""
     tasks = []
     for pair in plan.pairs:
         size = pair.left_bins if pair.left in party else pair.right_bins
-        held = np.full(size, -(-rows // size))
-        events = pair.keys * 2.0 ** -guess_stops(held, pair.keys, plan) * held
-        tasks += [(pair.keys, round(count) + each, round(count)) for each, count in zip(held, events, strict=True)]
+        counts = np.full(size, -(-rows // size))
+        events = pair.keys * 2.0 ** -guess_stops(counts, pair.keys, plan) * counts
+        tasks += [(pair.keys, round(count) + each, round(count)) for each, count in zip(counts, events, strict=True)]
     work = np.array(tasks)
     state = np.zeros(int(work[:, 0].sum()), np.uint8)
     offsets = np.cumsum(work[:, 0]) - work[:, 0]
@@ -167,7 +170,7 @@ def _draw_and_scatter(work, offsets, digests, state):  # type: ignore[no-untyped
 
 
 def additions_work(plan: CountSketchPlan, codes: npt.NDArray[np.uint16]) -> Callable[[], None]:
-    """As many additions as encoding some groups' values [shape=(groups, records)] makes, at places that need no hash."""
+    """Only the additions of encoding some groups' values [shape=(groups, records)], at places that need no hash."""
     places = np.random.default_rng(0).integers(0, 2 * plan.buckets, PLACES).astype(np.uint32)
     values = sum(plan.sizes[: len(codes)])
     return lambda: _add(places, codes, np.zeros((plan.repetitions, values, plan.buckets), np.int32))
@@ -175,7 +178,7 @@ def additions_work(plan: CountSketchPlan, codes: npt.NDArray[np.uint16]) -> Call
 
 @parallel_kernel
 def _add(places, codes, state):  # type: ignore[no-untyped-def]
-    """Places: twice a bucket, and a sign in the lowest bit [shape=(PLACES,), uint32]; groups have as many values each."""
+    """Places are twice a bucket plus a sign bit [shape=(PLACES,), uint32]. All groups have the same number of values."""
     repetitions, values, _ = state.shape
     groups, n = codes.shape
     for j in prange(repetitions):
@@ -202,12 +205,12 @@ def _dense(digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], value
 def python_work(
     digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16], values: int, keys: int
 ) -> Callable[[], None]:
-    """The hash as it is usually written: xxhash called from Python for every record and key, the level by a logarithm."""
-    ids, held = [str(digest) for digest in digests.tolist()], codes.tolist()
+    """The usual hash: xxhash called from Python for every record and key, and the level from a logarithm."""
+    ids, values_of = [str(digest) for digest in digests.tolist()], codes.tolist()
 
     def work() -> None:
         table = [[0] * keys for _ in range(values)]
-        for record, value in zip(ids, held, strict=True):
+        for record, value in zip(ids, values_of, strict=True):
             row = table[value]
             for key in range(keys):
                 uniform = (xxhash.xxh64(record.encode(), seed=key).intdigest() + 1) / 2**64
@@ -219,7 +222,7 @@ def python_work(
 
 
 def _median(action: Callable[[], object]) -> float:
-    """Median seconds of a few calls."""
+    """Median time of a few calls, seconds."""
     seconds = []
     for _ in range(REPEATS):
         begin = time.perf_counter()

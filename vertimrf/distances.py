@@ -1,4 +1,4 @@
-"""Total variation distance of marginals of two tables, exactly counted: half the sum of |p - q| (VertiMRF, section 6)."""
+"""Total variation distance of marginals of two tables from exact counts: half the sum of |p - q| (VertiMRF, section 6)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["FEW_CELLS", "distance", "occupied_counts", "random_marginals", "tvd"
 
 Codes = npt.NDArray[np.uint16]
 
-# Marginals with fewer cells than this, or than the records, are counted cell by cell; larger ones record by record.
+# Marginals with at most this many cells, or at most one per record, are counted cell by cell. Larger ones go record by record.
 FEW_CELLS = 1 << 16
-# Up to so many attribute subsets are listed before some are drawn; beyond, they are drawn until distinct.
+# Up to this many attribute subsets are listed, and some of them chosen. If there are more, subsets are drawn until distinct.
 LISTED_SUBSETS = 100_000
 
 
@@ -38,12 +38,12 @@ def distance(real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Se
 def occupied_counts(
     real: Codes, synthetic: Codes, sizes: Sequence[int], attributes: Sequence[int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Counts of the cells that occur in either table: memory follows the records, not the domain."""
+    """Counts of the cells that occur in either table. Memory grows with the records, not with the domain."""
     n = real.shape[1]
     keys = np.zeros(n + synthetic.shape[1], np.int64)
     span = 1
     for i in attributes:
-        # Renumber before the product leaves int64; the lowest bit is kept for the table below.
+        # Renumber before the product exceeds int64. One bit is reserved for the number of the table.
         if span * sizes[i] >= 1 << 62:
             occupied, keys = np.unique(keys, return_inverse=True)
             span = len(occupied)
@@ -51,7 +51,7 @@ def occupied_counts(
         keys[:n] += real[i]
         keys[n:] += synthetic[i]
         span *= sizes[i]
-    # Sorting cell and table in one number is several times as fast as np.unique with counts per table.
+    # Sorting cell and table as one number is several times faster than np.unique with counts per table.
     keys *= 2
     keys[n:] += 1
     keys.sort()
@@ -80,12 +80,12 @@ def random_marginals(
         PlanError: there is no such subset.
     """
 
-    def counts(subset: Sequence[int]) -> bool:
+    def spans(subset: Sequence[int]) -> bool:
         return parties is None or len({parties[i] for i in subset}) > 1
 
     total = math.comb(attributes, way) if way > 0 else 0
-    held = [] if parties is None else [parties.count(party) for party in set(parties)]
-    eligible = total - sum(math.comb(own, way) for own in held)
+    attributes_of = [] if parties is None else [parties.count(party) for party in set(parties)]
+    eligible = total - sum(math.comb(count, way) for count in attributes_of)
     if marginals < 1:
         raise PlanError(f"The number of marginals must be at least 1, not {marginals}.")
     if eligible <= 0:
@@ -96,14 +96,14 @@ def random_marginals(
         )
     rng = np.random.default_rng([seed, way])
     if total <= LISTED_SUBSETS:
-        listed = [subset for subset in itertools.combinations(range(attributes), way) if counts(subset)]
+        listed = [subset for subset in itertools.combinations(range(attributes), way) if spans(subset)]
         if len(listed) <= marginals:
             return listed
         return [listed[i] for i in sorted(rng.choice(len(listed), marginals, replace=False))]
     drawn: set[tuple[int, ...]] = set()
     while len(drawn) < min(marginals, eligible):
         subset = tuple(sorted(rng.choice(attributes, way, replace=False).tolist()))
-        if counts(subset):
+        if spans(subset):
             drawn.add(subset)
     return sorted(drawn)
 
@@ -144,5 +144,5 @@ def tvd(
 
 
 def usual_ways(attributes: int) -> list[int]:
-    """Attributes per marginal, as the paper has them, as far as there are so many."""
+    """Attributes per marginal as in the paper, as far as there are so many attributes."""
     return [way for way in (3, 4, 5) if way <= attributes] or [attributes] * (attributes > 0)

@@ -1,7 +1,7 @@
-"""What a party sends to the server: noisy marginals and sketches. Versioned, checksummed, no pickle.
+"""The message of a party to the server: noisy marginals and sketches. Versioned, checksummed, no pickle.
 
-As a file it is sealed for the server (see :mod:`vertimrf.keys`): noise protects records from whoever does not know the parties'
-secret, and other parties know it. With it, whoever reads a sketch can tell which values each record has.
+A message file is sealed for the server (see :mod:`vertimrf.keys`). The noise protects records only from readers who do not know
+the parties' secret. The other parties know it, and could read each record's values from a sketch.
 """
 
 from __future__ import annotations
@@ -30,26 +30,25 @@ from .sketches.parameters import CrossPartyRelease, packed_bytes
 __all__ = ["LocalMarginal", "Message", "largest_message"]
 
 KIND = "party message"
-# A message's headers, beside its arrays, are a few hundred bytes a marginal; and of a table's rows, a plan knows the order of
-# magnitude.
+# Limits on a message's size: bytes of all, and of each marginal's header; and rows as a multiple of the plan's expected records.
 OVERHEAD = 1 << 20
 MARGINAL_HEADER = 512
 RECORDS_OVER_EXPECTED = 100
-# Standard deviations that noise never reaches.
+# Noise never exceeds this many standard deviations.
 NOISE_REACHES = 40.0
 
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """A party's whole release; the only thing that ever leaves it.
+    """The whole release of a party. Nothing else leaves it.
 
     Attributes:
         plan_digest: the plan it was made for [32 bytes].
         party: index of the party in the plan.
-        private: False when noise was fixed (tests only), or its file does not claim what the plan does; the run is then marked
-            as not private.
-        count: noisy record count, from the first party only.
-        marginals: LocMRF's measured marginals, attributes by their indices in the global schema.
+        private: False if the noise was fixed (tests only), or if the file's standing differs from the plan's. The run is then
+            marked as not private.
+        count: noisy record count. Only the first party sends it.
+        marginals: measured marginals of LocMRF. Attributes are indices in the global schema.
         bins: per group of this party, in plan order, and per attribute of it, the map code -> bin [shape=(size,), int64].
         sketches: per scheduled pair this party takes part in, in schedule order, levels [shape=(bins, keys), uint8].
             Shared keys: per group, the same. Count sketches: per group, codes [shape=(values, numbers), uint8]. Randomised
@@ -68,7 +67,7 @@ class Message:
     agreement: tuple[npt.NDArray[np.uint8], ...] = ()
 
     def to_bytes(self, plan: Plan) -> bytes:
-        """The message before it is sealed: sketch levels go as offsets above the plan's floor, packed."""
+        """The message before sealing. Sketch levels are packed as offsets above the plan's floor."""
         header: dict[str, Any] = {
             "plan": self.plan_digest.hex(),
             "party": self.party,
@@ -87,15 +86,15 @@ class Message:
         return container.pack(KIND, header, arrays)
 
     def seal(self, plan: Plan, key: PrivateKey) -> bytes:
-        """The message as sent: for the server's eyes, and provably this party's.
+        """The message as sent: only the server can open it, and it is provably from this party.
 
         Args:
             plan: the agreed plan, with everyone's public keys.
             key: this party's private key.
 
         Raises:
-            MessageError: the key is another party's.
-            PlanError: the plan has no keys, or another one for this party.
+            MessageError: the key belongs to another party.
+            PlanError: the plan has no keys, or another key for this party.
         """
         _check_owner(plan, self.party, key.party, "The message")
         return seal(self.to_bytes(plan), KIND, plan.digest(), plan.sealing_keys(), key, None)
@@ -117,7 +116,7 @@ class Message:
 
         Raises:
             MessageError: missing, truncated, altered, of another plan or party than it says, or not what the plan asks for.
-            PlanError: the plan has no keys, or another one for the server.
+            PlanError: the plan has no keys, or another key for the server.
         """
         data = read_bytes(path, "message", MessageError, sealed.most_bytes(largest_message(plan)))
         return cls.unseal(data, plan, key, str(path))
@@ -132,7 +131,7 @@ class Message:
 
     @classmethod
     def from_bytes(cls, data: bytes, plan: Plan, where: str = "message") -> Message:
-        """Read a message back and check every field against the plan; nothing in it is trusted.
+        """Read a message and check every field against the plan. Nothing in it is trusted.
 
         Raises:
             MessageError: truncated, altered, of another plan, or not what the plan asks for.
@@ -149,7 +148,7 @@ class Message:
 
 
 def largest_message(plan: Plan) -> int:
-    """The most bytes that any party's message before sealing can have under a plan."""
+    """Largest size of any party's message under a plan, before sealing, bytes."""
     most = 0
     for party, local in enumerate(plan.local):
         sizes = [plan.schema.sizes[a] for a in plan.schema.varying(plan.party_names[party])]
@@ -166,7 +165,7 @@ def largest_message(plan: Plan) -> int:
 
 
 def _check_owner(plan: Plan, party: int, sealed_by: str | None, where: str) -> None:
-    """A party that wrote another's message would be believed to have the other's records."""
+    """Refuse a message under another party's key: its records would be taken for those of that party."""
     if plan.party_names[party] != sealed_by:
         raise MessageError(
             f"{where} holds what {plan.party_names[party]!r} releases, under the key of {called(sealed_by)}: each seals its "
@@ -235,16 +234,16 @@ def _validated(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], plan
 def _marginals(
     entries: Sequence[dict[str, Any]], arrays: dict[str, npt.NDArray[Any]], plan: Plan, party: int
 ) -> list[LocalMarginal]:
-    """Local marginals, each checked against the plan: one-way marginals, and larger ones in the values that these merge."""
+    """Local marginals, each checked against the plan. The one-way marginals decide which values the larger ones merge."""
     sizes, name = plan.schema.sizes, plan.party_names[party]
-    own = plan.schema.varying(name)
+    varying = plan.schema.varying(name)
     marginals: list[LocalMarginal] = []
     merged: dict[int, BinMap] = {}
     for i, entry in enumerate(entries):
         attributes = tuple(int(a) for a in entry["attributes"])
-        if list(attributes) != sorted(set(attributes) & set(own)):
+        if list(attributes) != sorted(set(attributes) & set(varying)):
             raise MessageError(f"marginal {i} is of attributes that are not the party's own, or not in order.")
-        if i == len(own) and [m.attributes for m in marginals] == [(a,) for a in own]:
+        if i == len(varying) and [m.attributes for m in marginals] == [(a,) for a in varying]:
             one_way = {m.attributes[0]: m.counts for m in marginals}
             merged = merged_values(one_way, plan.local[party].one_way_sigma, merging(plan.schema, name))
         bins = tuple(merged.get(a) for a in attributes)
@@ -255,16 +254,16 @@ def _marginals(
             raise MessageError(f"marginal {i} states a noise of {sigma} in {units} units.")
         kept = tuple(1 if axis in contrasts else count for axis, count in enumerate(shape))
         counts = _array(arrays, f"marginal{i}", np.int64, kept)
-        held = bins if any(m is not None for m in bins) else ()
-        marginals.append(LocalMarginal(attributes, counts, sigma, units, held, contrasts))
-    _check_marginals(marginals, plan.local[party], own, plan.expected_records)
+        merging_bins = bins if any(m is not None for m in bins) else ()
+        marginals.append(LocalMarginal(attributes, counts, sigma, units, merging_bins, contrasts))
+    _check_marginals(marginals, plan.local[party], varying, plan.expected_records)
     return marginals
 
 
-def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequence[int], expected: int) -> None:
-    """More or sharper measurements than the ledger has would void the claim: refuse them. And counts that none can be."""
-    one_way, larger = marginals[: len(own)], marginals[len(own) :]
-    if [m.attributes for m in one_way] != [(a,) for a in own] or any(len(m.attributes) < 2 for m in larger):
+def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, varying: Sequence[int], expected: int) -> None:
+    """Refuse impossible counts, and more or more accurate measurements than the ledger has: these would void the guarantee."""
+    one_way, larger = marginals[: len(varying)], marginals[len(varying) :]
+    if [m.attributes for m in one_way] != [(a,) for a in varying] or any(len(m.attributes) < 2 for m in larger):
         raise MessageError("its marginals are not those that the plan asks for: one-way marginals first, then larger ones.")
     stated = [m.units == 1 and math.isclose(m.sigma, local.one_way_sigma) for m in one_way]
     stated += [math.isclose(m.sigma, math.sqrt(m.units) * local.unit_sigma) for m in larger]
@@ -273,13 +272,13 @@ def _check_marginals(marginals: list[LocalMarginal], local: LocalPlan, own: Sequ
     for i, m in enumerate(marginals):
         least, most = float(m.counts.min()), float(m.counts.max())
         if m.contrasts:
-            # Of either sign.
+            # Contrasts have either sign.
             least, most = 0.0, max(-least, most)
         _check_counts(f"marginal {i}", least, most, m.units * expected, m.sigma)
 
 
 def _check_counts(what: str, least: float, most: float, expected: float, sigma: float) -> None:
-    """No count is so far below nothing, or above what a plan expects, that its noise could not be why."""
+    """Refuse counts that are farther below 0, or above what the plan expects, than noise can reach."""
     if least < -NOISE_REACHES * sigma or most > RECORDS_OVER_EXPECTED * expected + NOISE_REACHES * sigma:
         raise MessageError(f"{what} has counts from {least:.6g} to {most:.6g}, which no table that fits the plan has.")
 
@@ -290,7 +289,7 @@ def _standing(plan: Plan, private: bool) -> Standing:
 
 
 def _as_planned(plan: Plan, header: dict[str, Any]) -> bool:
-    """Whether a release claims what its plan does; one that claims less, or nothing, takes the guarantee from the run."""
+    """Whether a release has the standing of its plan. Any other standing makes the whole run not private."""
     return Standing.from_json(header.get("standing")) == plan.standing
 
 
@@ -304,23 +303,23 @@ def _array(arrays: dict[str, npt.NDArray[Any]], name: str, dtype: type, shape: t
 
 
 def _packed(tables: Sequence[npt.NDArray[np.uint8]], sketch: CrossPartyRelease) -> dict[str, npt.NDArray[Any]]:
-    """Tables as they are sent: what lies above the floor fits into the plan's bits."""
+    """Tables as they are sent: levels above the floor, packed into the plan's bits."""
     floor = np.uint8(sketch.floor)
     return {f"sketch{i}": pack_bits(levels - floor, sketch.bits) for i, levels in enumerate(tables)}
 
 
 @dataclass(frozen=True, eq=False)
 class LocalMarginal:
-    """A marginal of its own attributes as a party releases it: ``units * count + noise`` in every cell, or of contrasts.
+    """A marginal as a party releases it: ``units * count + noise`` in every cell, or the same of contrasts.
 
     Attributes:
         attributes: strictly increasing attribute indices.
-        counts: units times the counts, plus noise [shape=(size, ...), int64]; 1 along the axes of contrasts.
+        counts: units times the counts, plus noise [shape=(size, ...), int64]. The length along the axes of contrasts is 1.
         sigma: standard deviation of that noise.
-        units: how many units of measurement it took.
-        bins: per attribute the map code -> merged value [shape=(size,), int64], or None where values are not merged; empty where
-            none is. They follow from the party's one-way marginals (:mod:`vertimrf.plan.merging`), and do not travel.
-        contrasts: axes of two values along which the counts are those of the first value less those of the second.
+        units: number of units of measurement spent on the marginal.
+        bins: by attribute the map code -> merged value [shape=(size,), int64], or None if its values are not merged. Empty if no
+            values are. The maps follow from the party's one-way marginals (:mod:`vertimrf.plan.merging`), and are not sent.
+        contrasts: axes of two values along which counts are those of the first value minus those of the second.
     """
 
     attributes: tuple[int, ...]
@@ -336,11 +335,11 @@ class LocalMarginal:
         return self.sigma / self.units
 
     def measurement(self, source: str) -> Measurement:
-        """It as the model is fitted to it."""
+        """The measurement that a model is fitted to."""
         bins = self.bins or (None,) * len(self.attributes)
         counts = self.counts / self.units
         for axis in self.contrasts:
             counts = np.concatenate([counts, -counts], axis) / 2
-        # Noise of a contrast is in all cells that it tells apart, shared out; least squares see as much of it.
+        # The noise of a contrast is spread over its cells. The least squares loss of the cells equals that of the contrast.
         sigma = self.error / 2 ** (len(self.contrasts) / 2)
         return Measurement(self.attributes, bins, counts, sigma, source, tuple((axis,) for axis in self.contrasts))

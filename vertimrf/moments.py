@@ -1,4 +1,4 @@
-"""Means, deviations, quantiles and correlations of numbers, real beside synthetic: what tables are mostly used for."""
+"""Means, deviations, quantiles and correlations of numbers in real and synthetic tables."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 def original_numbers(
     attributes: tuple[Attribute, ...], table: pa.Table, codes: npt.NDArray[np.uint16], where: str
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The numbers in columns of a table, by name, NaN where one is missing; dates and times as days and seconds.
+    """The numbers in columns of a table, by name. Missing ones are NaN; dates and times are days and seconds.
 
     Args:
-        attributes: domains of the columns; those of text and of true/false are left out.
+        attributes: domains of the columns. Columns of text and of true/false are left out.
         table: the original values.
         codes: the same columns, encoded [shape=(d, n)].
-        where: names the table in errors.
+        where: name of the table in errors.
     """
     out = {}
     for attribute, row in zip(attributes, codes, strict=True):
@@ -43,7 +43,7 @@ def original_numbers(
 
 
 def compare_numbers(real: Numbers, synthetic: Numbers) -> dict[str, Any]:
-    """Mean, standard deviation and quantiles of every column, real and synthetic; columns without numbers are left out."""
+    """Mean, standard deviation and quantiles of every column, real and synthetic. Columns without numbers are left out."""
     out = {}
     for name, values in real.items():
         one, other = values[~np.isnan(values)], synthetic[name][~np.isnan(synthetic[name])]
@@ -58,7 +58,7 @@ def _moments(values: npt.NDArray[np.float64]) -> dict[str, Any]:
 
 
 def compare_correlations(real: Numbers, synthetic: Numbers) -> list[dict[str, Any]]:
-    """Pearson's correlation of every two columns, over records that have both; the pairs that differ most come first."""
+    """Pearson's correlation of every two columns, over records that have both. The pairs that differ most come first."""
     pairs = []
     for one, other in itertools.combinations(real, 2):
         r, s = _correlation(real[one], real[other]), _correlation(synthetic[one], synthetic[other])

@@ -1,4 +1,4 @@
-"""A released model that people can use: a Markov random field with the names and values of its attributes, and its ledger."""
+"""A released model: a Markov random field with the names and values of its attributes, and its ledger."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ KIND = "model"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """What a synthesis releases, and nothing else: all of it follows from the ledger's events.
+    """The released model of a synthesis. All of it follows from the events of the ledger.
 
     Attributes:
         schema: the domains.
-        field: the Markov random field, attributes by their position in the schema.
+        field: the Markov random field. Its attributes are positions in the schema.
         ledger: every event, and the composed (epsilon, delta).
-        others: where it is a model of everybody that any party holds, models of those that not all hold. Rows then have a last
-            column "held_by", and nulls where no party holds a value.
+        others: for the outer population, models of the people that only some parties hold. Rows then have a last column
+            "held_by", and nulls for values that no party holds.
 
     Example:
         >>> model = Model.load("clinic.model")                                              # doctest: +SKIP
@@ -71,15 +71,18 @@ class Model:
         """Draw synthetic rows, in the schema's original values.
 
         Args:
-            rows: how many; default the noisy record count, or under ``given`` about as many of the records as it holds for.
-            given: a value by column, or a list of values of which any will do; all rows have them. Numbers stand for the bin
-                that they lie in. Of "held_by", the names of parties with "+" between them.
-            seed: of this draw; None means fresh entropy. Privacy does not depend on it.
+            rows: number of rows. Default: the noisy record count; under ``given`` the expected number of records that fulfil it.
+            given: condition that all rows fulfil: a value by column, or a list of allowed values. A number stands for its bin. A
+                value of "held_by" is names of parties joined by "+".
+            seed: seed of this draw. None means fresh entropy. Privacy does not depend on it.
+
+        Returns:
+            The rows.
 
         Raises:
-            SchemaError: a column or a value that the schema does not have.
-            ModelError: fewer than 1 row.
-            NoMassError: the model has no records that fulfil the condition.
+            SchemaError: the schema does not have a column or a value.
+            ModelError: ``rows`` is below 1.
+            NoMassError: no record of the model fulfils the condition.
         """
         import pyarrow as pa
 
@@ -88,7 +91,7 @@ class Model:
     def pieces(
         self, rows: int | None = None, *, given: Mapping[str, Any] | None = None, seed: int | None = None
     ) -> Iterator[pa.Table]:
-        """The rows of :meth:`sample`, piece by piece: values take several times the memory of codes. Arguments as there."""
+        """The rows of :meth:`sample`, piece by piece, because values take several times the memory of codes. Same arguments."""
         rng = np.random.default_rng(seed)
         conditions = dict(given or {})
         parts = self._held_by(conditions.pop(HELD_BY)) if self.others and HELD_BY in conditions else self._parts
@@ -99,7 +102,7 @@ class Model:
             raise NoMassError(f"No record has {asked}: the schema rules it out by {rules}.")
         try:
             if self.others:
-                codes, held = sample_parts(self.schema, parts, rows, rng, kept)
+                codes, part_of = sample_parts(self.schema, parts, rows, rng, kept)
             else:
                 wanted = max(round(expected_records(self.field, kept)), 1) if rows is None else rows
                 codes = sample(self.field, wanted, rng, kept)
@@ -109,20 +112,22 @@ class Model:
             return decode_pieces(codes, self.schema.attributes, rng)
         holders = [part.parties for part in parts]
         return decode_pieces(
-            codes, self.schema.attributes, rng, lambda piece, own: with_holders(piece, self.schema, holders, held[own])
+            codes, self.schema.attributes, rng, lambda piece, rows: with_holders(piece, self.schema, holders, part_of[rows])
         )
 
     def marginal(self, columns: str | Sequence[str]) -> npt.NDArray[np.float64]:
-        """Expected counts of the values of some columns, among the people of whom all of them are held.
+        """Expected counts of the values of some columns.
+
+        In the outer population only people count whose parties hold all these columns.
 
         Args:
-            columns: distinct column names, or one.
+            columns: distinct column names, or one name.
 
         Returns:
-            Counts [one axis per column in the order given, along it the codes of its attribute in the schema; float64].
+            Counts [one axis per column in the given order, indexed by the codes of its attribute; float64].
 
         Raises:
-            SchemaError: a column that the schema does not have.
+            SchemaError: the schema does not have a column.
             ModelError: columns repeat, or the table would be too large.
         """
         names = [columns] if isinstance(columns, str) else list(columns)
@@ -132,7 +137,7 @@ class Model:
         )
 
     def summary(self) -> str:
-        """Attributes, what depends on what, size and standing, for people."""
+        """A description for people: attributes, cliques, size and standing."""
         names = self.schema.names
         size = self.field.summarize()
         lines = [
@@ -141,12 +146,12 @@ class Model:
         ]
         lines += [f"  {', '.join(names[a] for a in clique)}" for clique in self.field.tree.cliques]
         if self.others:
-            held = ", ".join(f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts)
-            lines.append(f"Not every party holds everybody: {held}. The cliques are those of the last.")
+            counts = ", ".join(f"{'+'.join(part.parties)} {part.field.total:,.0f}" for part in self._parts)
+            lines.append(f"Not every party holds everybody: {counts}. The cliques are those of the last.")
         return "\n".join([*lines, str(self.ledger.standing)])
 
     def to_json(self) -> dict[str, Any]:
-        """Privacy spent and model size, JSON-able."""
+        """The privacy spent and the size of the model, JSON-able."""
         names = self.schema.names
         return {
             "kind": "report",
@@ -182,7 +187,7 @@ class Model:
         """Read a saved model back.
 
         Raises:
-            MessageError: the file cannot be read, is truncated or altered, or is no model.
+            MessageError: the file cannot be read, is truncated or altered, or is not a model.
         """
         header, arrays = container.unpack(container.read(path), KIND, str(path))
         try:
@@ -190,9 +195,9 @@ class Model:
             others = []
             for i, part in enumerate(header.get("others", [])):
                 mark = f"part{i}."
-                own = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
+                tables = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
                 parties = tuple(str(party) for party in part["parties"])
-                others.append(PartModel(parties, MarkovRandomField.of_parts(part["field"], own)))
+                others.append(PartModel(parties, MarkovRandomField.of_parts(part["field"], tables)))
             return cls(Schema.from_json(header["schema"]), field, Ledger.from_json(header["ledger"]), tuple(others))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             detail = str(error).rstrip(".") if isinstance(error, VertiMRFError) else error
@@ -200,7 +205,7 @@ class Model:
 
     @property
     def _parts(self) -> tuple[PartModel, ...]:
-        """Models of all people, those that all parties hold last."""
+        """Models of all people. The model of the people that all parties hold comes last."""
         return (*self.others, PartModel(tuple(name for name, _ in self.schema.parties), self.field))
 
     @property
@@ -208,15 +213,15 @@ class Model:
         return sum(part.field.total for part in self._parts)
 
     def _held_by(self, value: Any) -> tuple[PartModel, ...]:
-        """The parts that a condition on who holds somebody leaves."""
+        """The parts that fulfil a condition on "held_by"."""
         named = {"+".join(part.parties): part for part in self._parts}
         asked = [value] if isinstance(value, str) else list(value)
-        if unknown := [own for own in asked if own not in named]:
+        if unknown := [name for name in asked if name not in named]:
             raise SchemaError(f"{HELD_BY} is {', '.join(named)}, not {unknown[0]!r}.")
-        return tuple(named[own] for own in dict.fromkeys(asked))
+        return tuple(named[name] for name in dict.fromkeys(asked))
 
     def _codes(self, name: str, value: Any) -> npt.NDArray[np.uint16]:
-        """Codes of a value, or of a list of values, of a column."""
+        """Codes of a value, or of a list of values, of a column [uint16]."""
         import pyarrow as pa
 
         attribute = self.schema.attributes[self.schema.index(name)]

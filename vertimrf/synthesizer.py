@@ -1,4 +1,4 @@
-"""The central synthesizer: one table at one holder, with the same local model, fit and sampling as the protocol's."""
+"""The central synthesizer for one table at one holder. It uses the local model, fit and sampling of the protocol."""
 
 from __future__ import annotations
 
@@ -41,38 +41,39 @@ if TYPE_CHECKING:
 
 __all__ = ["Synthesizer"]
 
-# Options of a plan that say what crosses parties.
+# Options of a plan that only matter with several parties.
 ACROSS = ("encoder", "claim_as_published", "keys", "message_bytes", "collusion_epsilon", "population", "split")
 ON_THE_COMMAND_LINE = {"message_bytes": "--message-mb"}
 
 
 def check_alone(planning: PlanOptions) -> None:
-    """Refuse options that one holder has no use for.
+    """Refuse options that have no meaning for one holder.
 
     Raises:
-        PlanError: one is given.
+        PlanError: such an option is given.
     """
     if given := [name for name in ACROSS if getattr(planning, name) != getattr(PLANNING, name)]:
         option = ON_THE_COMMAND_LINE.get(given[0], "--" + given[0].replace("_", "-"))
         raise PlanError(
-            f"One holder has no sketches and all the people: leave {given[0]} ({option}) out, or deal the columns to parties (--split)."
+            f"One holder has no sketches and all the people: leave {given[0]} ({option}) out, or deal the columns to parties "
+            "(--split)."
         )
 
 
 class Synthesizer:
-    """Synthetic rows of one table that one holder has, with (epsilon, delta) differential privacy.
+    """Synthesizer of one table at one holder, with (epsilon, delta) differential privacy.
 
-    Marginals are measured with noise under a plan of one party, a Markov random field is fitted to them, and rows are drawn from
-    it. Every fit is a release: fits to the same people's records add up (``Ledger.together``).
+    A fit measures marginals with noise under a plan of one party, and fits a Markov random field to them. Rows are drawn from
+    this model. Every fit is a release: several fits to the same people's records add up (``Ledger.together``).
 
     Args:
-        schema: public domains of the columns, whoever holds them, or ones to be found with noise (``OpenSchema``); inferred from
-            the data when None, and the ledger then says that the result is not private.
-        id: the column of record ids, which is left out; without one every row is a record of its own.
-        planning: how the fit is planned; options of messages, sketches and populations have no meaning here and are refused.
-            Without ``expected_records`` a noisy count, itself an event of the ledger, takes its place.
+        schema: public domains of the columns, or domains to be found with noise (``OpenSchema``). None infers them from the data;
+            the ledger then says that the result is not private. The parties of a schema do not matter.
+        id: column of record ids, which is left out of the result. Without one every row is its own record.
+        planning: options of the plan. Options of messages, sketches and populations have no meaning here and are refused.
+            Without ``expected_records`` a noisy count is used, which is an event of the ledger.
         read: how the table is read.
-        options: threads and progress; rows and seed are given to :meth:`sample`.
+        options: threads and progress. Rows and seed are arguments of :meth:`sample`.
 
     Example:
         >>> import pandas as pd
@@ -104,12 +105,12 @@ class Synthesizer:
             "options": options,
         }
         self._fitted: Model | None = None
-        self._told: dict[str, Any] = {}
+        self._figures: dict[str, Any] = {}
         self._seconds: Mapping[str, float] = {}
         self._dropped = NONE
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """What the synthesizer was made with, as scikit-learn asks for it (``deep`` changes nothing)."""
+        """The arguments of the constructor, for scikit-learn. ``deep`` has no effect."""
         return dict(self._params)
 
     @property
@@ -120,19 +121,19 @@ class Synthesizer:
     def fit(self, table: Source, *, epsilon: float) -> Synthesizer:
         """Measure a table with noise, and fit the model.
 
-        Records that do not fit the schema are left out one by one, so that whether there is a result tells nothing of any of
-        them; :attr:`dropped` counts them, for the holder's eyes.
+        Records that do not fit the schema are left out one by one. So whether the fit succeeds reveals nothing about a record.
+        :attr:`dropped` counts them, for the holder only.
 
         Args:
-            table: a file (CSV, Parquet, Arrow), or a pandas or polars frame, Arrow table, or the like.
+            table: a file (CSV, Parquet, Arrow), a pandas or polars frame, an Arrow table, or the like.
             epsilon: privacy target of the whole fit, add/remove one record.
 
         Returns:
             The synthesizer itself.
 
         Raises:
-            TableError, SchemaError: a table that cannot be read, or whose columns do not fit the schema.
-            PlanError, PrivacyError: a target that cannot be met.
+            TableError, SchemaError: the table cannot be read, or its columns do not fit the schema.
+            PlanError, PrivacyError: the target cannot be met.
         """
         params = self._params
         planning: PlanOptions = params["planning"]
@@ -151,7 +152,7 @@ class Synthesizer:
             name = str(table) if isinstance(table, str | Path) else "The table"
             if isinstance(schema, OpenSchema):
                 spend = domain_budget(epsilon, planning)
-                # Where the schema says everything, the table is read in pieces.
+                # Only private domains need the whole table. Else it is read in pieces.
                 whole = [source.whole()] if schema.wanted else []
                 schema = with_found_domains(schema, whole, [name], spend, read.person, several)
             schema = pooled(schema)
@@ -164,13 +165,13 @@ class Synthesizer:
         with clock("planning"):
             plan = plan_for(schema, taking_part(records, several), epsilon, planning)
         options.progress.step("measuring")
-        # With one party there are no sketches, and so nothing that a secret would key.
+        # One party publishes no sketches, so the secret has no use.
         message = Party(plan, plan.party_names[0], Secret.new(), clock=clock, options=options).run(records)
         first = Server(plan, options).read([message])
         with threads(options.num_threads):
             fitted, _ = fit_beyond(first.initial, first.local)
         self._fitted = Model(schema, fitted, plan.ledger())
-        self._told = {
+        self._figures = {
             "version": __version__,
             "expected_records": plan.expected_records,
             "parties": {plan.party_names[0]: list(schema.names)},
@@ -182,12 +183,12 @@ class Synthesizer:
 
     @property
     def schema(self) -> Schema:
-        """The domains that the fit went by."""
+        """The domains of the fit."""
         return self._fit().schema
 
     @property
     def model(self) -> Model:
-        """What was fitted, with the schema and the ledger."""
+        """The fitted model, with the schema and the ledger."""
         return self._fit()
 
     @property
@@ -197,12 +198,12 @@ class Synthesizer:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """Wall time of the fit per phase; empty after loading. It follows the data, and no noise covers it: keep it."""
+        """Wall time of the fit by phase, seconds. Empty after loading. It depends on the data without noise: keep it private."""
         return self._seconds
 
     @property
     def dropped(self) -> Dropped:
-        """The table's records that do not fit, which the fit left out; none after loading. Exact, so keep it."""
+        """Records that do not fit, which the fit left out. None after loading. The counts are exact: keep them private."""
         return self._dropped
 
     def sample(
@@ -218,19 +219,19 @@ class Synthesizer:
             return self._fit().marginal(columns)
 
     def to_json(self) -> dict[str, Any]:
-        """Privacy spent and model size, JSON-able, and after a fit what was measured; no timings."""
-        return self._fit().to_json() | self._told
+        """The privacy spent, the size of the model and, after a fit, what was measured. JSON-able, without timings."""
+        return self._fit().to_json() | self._figures
 
     def save(self, path: str | Path) -> None:
-        """Write what was fitted, with its schema and ledger: a model file, which :meth:`vertimrf.Model.load` reads too."""
+        """Write the fitted model to a file, which :meth:`vertimrf.Model.load` reads too."""
         self._fit().save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Synthesizer:
-        """A synthesizer of a saved model's schema, fitted as that is; its other parameters are the defaults.
+        """A fitted synthesizer from a saved model. Its parameters are the defaults, except for the schema.
 
         Raises:
-            MessageError: the file cannot be read, is truncated or altered, or is no model.
+            MessageError: the file cannot be read, is truncated or altered, or is not a model.
         """
         model = Model.load(path)
         made = cls(model.schema)

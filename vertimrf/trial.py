@@ -1,4 +1,4 @@
-"""The whole protocol in one process, for trials and tests, through the same messages as a deployment."""
+"""The whole protocol in one process, for simulations and tests, with the same message files as a deployment."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from .tables.table import Table, encode_table, warn_of_strangers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Noise of the count to plan with, in units of 1 / epsilon: a fiftieth of the budget.
+# Scale of the noise of the count to plan with, in units of 1 / epsilon. The count takes 1/50 of the budget.
 PLANNING_COUNT_NOISE = 50.0
 
-# A server's timings follow from messages; a party's do not, and stay with it in a deployment.
+# The server's timings follow from messages. A party's timings follow from its table, and stay with it in a deployment.
 TIMED = "how many seconds a phase takes that reads tables follows the data, and no noise covers it: keep this report"
 
 __all__ = ["Trial", "open_tables", "plan_for", "run_protocol", "synthesize"]
@@ -56,10 +56,10 @@ class Trial:
     """A run of the whole protocol on one machine.
 
     Attributes:
-        result: what the server made.
-        message_bytes: bytes of each party's message, by party name.
-        seconds: wall time per phase, parties' phases included.
-        dropped: by party name, the records of its table that do not fit; exact, and part of no report.
+        result: result of the server.
+        message_bytes: size of each party's message by party name, bytes.
+        seconds: wall time by phase, including parties' phases.
+        dropped: records that do not fit, by party name. They are exact and not part of any report.
     """
 
     result: Result
@@ -83,7 +83,7 @@ class Trial:
         return self.result.model
 
     def to_json(self) -> dict[str, Any]:
-        """Privacy spent, timings, message sizes and model size, JSON-able."""
+        """The privacy spent, timings, sizes of messages and of the model, JSON-able."""
         out = self.result.to_json() | {"standing": self.ledger.standing.noting(TIMED).to_json()}
         out["seconds"] = {phase: round(seconds, 4) for phase, seconds in self.seconds.items()}
         out["message_bytes"] = self.message_bytes
@@ -99,46 +99,46 @@ def open_tables(
     domains: tuple[float, float] | None = None,
     records_per_person: int = 1,
 ) -> tuple[Schema, list[Table]]:
-    """Read the parties' tables and fit them to a schema.
+    """Read the parties' tables and encode them by a schema.
 
     Args:
-        sources: files, or objects pyarrow can read; one per party, or a single one whose columns ``split`` deals to parties.
+        sources: files, or objects that pyarrow can read; one per party, or a single one whose columns ``split`` deals to parties.
         id: the record id column.
-        schema: domains and parties; inferred from the data (for trials, not private) when None.
-        split: with one source, how many columns each party gets, in order.
-        read: how they are read.
-        domains: epsilon and delta that the schema's private domains are found with, where it has any.
-        records_per_person: for how many records of a person private domains are found.
+        schema: domains and parties. None infers them from the data, which is not private.
+        split: number of columns of each party, in order. For a single source.
+        read: how the tables are read.
+        domains: epsilon and delta for finding the schema's private domains. None if it has none.
+        records_per_person: largest number of records of one person, for private domains.
 
     Returns:
-        The schema with its parties, and one encoded table per party; their records may differ.
+        The schema with its parties, and one encoded table per party. Their records may differ.
 
     Raises:
-        TableError: a source that cannot be read, or has no ids.
-        SchemaError: columns outside the schema, or of a type that its values cannot have.
+        TableError: a source cannot be read, or has no ids.
+        SchemaError: the schema does not have a column, or a column's type does not fit its values.
     """
     if not sources:
         raise PlanError("Give at least one table.")
     if split is not None and len(sources) != 1:
         raise PlanError(f"--split deals one table's columns to parties, but there are {len(sources)} tables.")
     names = [_name(source, i) for i, source in enumerate(sources)]
-    # Where the schema says everything, tables are read in pieces.
+    # Only private domains need whole tables. Else tables are read in pieces.
     pieces = [open_pieces(source, read) for source in sources]
     tables: Sequence[Source] = pieces
     if schema is None:
         schema, tables = drafted([read_arrow(source, read) for source in sources], id, read.person)
     if isinstance(schema, OpenSchema):
-        whole = [own.whole() for own in pieces] if schema.wanted else []
+        whole = [source.whole() for source in pieces] if schema.wanted else []
         schema = with_found_domains(schema, whole, names, domains, read.person, records_per_person)
     if split is not None:
         schema = split_parties(schema, split)
     keys = IdKeys.drawn()
     if len(sources) == 1:
         every = encode_table(tables[0], id, schema.attributes, read, name=names[0], keys=keys)
-        held = [list(schema.party_attributes(name)) for name, _ in schema.parties]
+        rows_of = [list(schema.party_attributes(name)) for name, _ in schema.parties]
         return schema, [
             Table(schema.part(name), every.digests, np.ascontiguousarray(every.codes[rows]), every.persons, every.dropped)
-            for (name, _), rows in zip(schema.parties, held, strict=True)
+            for (name, _), rows in zip(schema.parties, rows_of, strict=True)
         ]
     if len(schema.parties) == 1:
         schema = _deal_by_columns(schema, tables, id, read.person)
@@ -162,10 +162,21 @@ def with_found_domains(
     person: str | None = None,
     records_per_person: int = 1,
 ) -> Schema:
-    """The schema with its private domains found at ``spend``, an epsilon and a delta.
+    """Find the schema's private domains, and put them into the schema.
+
+    Args:
+        schema: schema with private domains.
+        tables: the parties' tables.
+        names: names of the tables in errors.
+        spend: epsilon and delta to spend on all domains together.
+        person: column of person ids.
+        records_per_person: largest number of records of one person.
+
+    Returns:
+        The schema with all domains. Its ``spent`` has their ledger entries.
 
     Raises:
-        SchemaError: a column is in no table, or its domain was not found.
+        SchemaError: no table has a column, or its domain was not found.
     """
     if not schema.wanted:
         return schema.schema
@@ -177,10 +188,10 @@ def with_found_domains(
         tables = [sample_rows(table, person, records_per_person, name) for table, name in zip(tables, names, strict=True)]
 
     def column(name: str) -> pa.Table:
-        held = [table for table in tables if name in table.column_names]
-        if not held:
+        having = [table for table in tables if name in table.column_names]
+        if not having:
             raise SchemaError(f"No table has a column for attribute {name!r} of the schema; add it or drop the attribute.")
-        return held[0]
+        return having[0]
 
     def party(name: str) -> str:
         return schema.schema.parties[schema.schema.party_of(schema.schema.index(name))][0]
@@ -190,7 +201,7 @@ def with_found_domains(
 
 
 def domain_budget(epsilon: float, planning: PlanOptions) -> tuple[float, float]:
-    """Epsilon and delta that domains are found with: a share of the whole run's."""
+    """Epsilon and delta for finding private domains: a share of the whole run's target."""
     delta = planning.delta
     if delta is None:
         records = planning.expected_records
@@ -214,15 +225,17 @@ def synthesize(
         tables: one per party: files (CSV, Parquet, Arrow) or data frames; or a single one, with ``planning.split``.
         id: the record id column, in every table.
         epsilon: privacy target of the whole run, add/remove one record.
-        schema: public domains, or ones to be found with noise; inferred from the data when None, and the run is then marked as
+        schema: public domains, or domains to be found with noise. None infers them from the data, and the run is then marked as
             not private.
-        planning: how the run is planned. Without ``expected_records`` a noisy count, itself an event of the ledger, takes its
-            place.
+        planning: options of the plan. Without ``expected_records`` a noisy count is used, which is an event of the ledger.
         read: how the tables are read.
         options: rows, seed, threads, progress and so on.
 
+    Returns:
+        The synthetic table, its model and its ledger.
+
     Raises:
-        VertiMRFError: one sentence on what is wrong with the input and how to mend it.
+        VertiMRFError: the input is wrong. The message says what is wrong and how to correct it.
     """
     options = options if options is not None else RunOptions()
     check_target(epsilon, planning.delta)
@@ -241,20 +254,23 @@ def synthesize(
 
 
 def taking_part(table: Table, records_per_person: int) -> int:
-    """How many records are kept where a person has at most so many; a person moves it by no more."""
+    """Number of records that are kept if a person has at most so many. One person changes it by no more than that."""
     return limited(table, records_per_person, secrets.token_bytes(16)).records
 
 
 def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions) -> Plan:
-    """A plan where one process holds the data: without a public figure, records are counted with noise to plan with.
+    """Make a plan in a process that holds the data. Without a public number of records, a noisy count is used.
 
-    The count takes a fiftieth of epsilon and no delta: what follows from it may not be composed with it, but added.
+    The count takes 1/50 of epsilon and no delta. The plan depends on its outcome, so its epsilon is added, not composed.
 
     Args:
         schema: domains and parties.
-        records: how many there are; looked at only where ``planning.expected_records`` is None.
+        records: number of records. It is used only if ``planning.expected_records`` is None.
         epsilon: privacy target of the whole run.
-        planning: how it is planned.
+        planning: options of the plan.
+
+    Returns:
+        The plan.
     """
     prior: tuple[LedgerEntry, ...] = ()
     person = planning.records_per_person
@@ -264,7 +280,7 @@ def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions
         noise = f"two-sided geometric, scale {scale:.1f}"
         event, what = GeometricEvent(scale, person), "record count, to plan with"
         prior = (LedgerEntry(event, "coordinator", what, noise, kind=Kind.PLANNING_COUNT),)
-        # A count within its noise of none is as good as the noise. What the count decides must spend what was fixed before it.
+        # A count below its noise carries no information: use the noise. The delta must not depend on the count.
         delta = UNCOUNTED_DELTA if planning.delta is None else planning.delta
         planning = replace(planning, expected_records=max(released, round(scale)), delta=delta)
     return make_plan(schema, epsilon, planning, prior=prior)
@@ -277,14 +293,17 @@ def run_protocol(
     folder: str | Path | None = None,
     ring: KeyRing | None = None,
 ) -> Trial:
-    """Run every party and the server of a plan, the parties' messages going through sealed files.
+    """Run every party and the server of a plan. The messages go through sealed files.
 
     Args:
         plan: the agreed plan.
         tables: one encoded table per party, in plan order.
         options: rows, seed, threads, progress and so on.
-        folder: where message files go; a temporary folder when None.
-        ring: the private keys of those whose public ones the plan has; by default fresh ones, and they are put into the plan.
+        folder: folder of the message files. None: a temporary folder.
+        ring: private keys to the public keys in the plan. None: fresh keys, which are put into the plan.
+
+    Returns:
+        The result of the server, with sizes of messages and timings.
     """
     options = options if options is not None else RunOptions()
     if folder is None:
@@ -316,17 +335,17 @@ def _name(source: Any, index: int) -> str:
 
 
 def _deal_by_columns(schema: Schema, tables: Sequence[Source], id: str, person: str | None = None) -> Schema:
-    """Parties of a schema that names none: each table holds the attributes it has columns for."""
-    held = [tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables]
+    """Name the parties of a schema that names none: each table's party has the attributes of its columns."""
+    columns_of = [tuple(c for c in open_pieces(table).names if c not in (id, person)) for table in tables]
     by_name = dict(zip(schema.names, schema.attributes, strict=True))
-    for i, columns in enumerate(held):
+    for i, columns in enumerate(columns_of):
         for column in columns:
             if column not in by_name:
                 raise SchemaError(
                     f"Table {i + 1} has column {column!r}, which the schema lacks; add it there or drop the column."
                 )
-    missing = [name for name in schema.names if not any(name in columns for columns in held)]
+    missing = [name for name in schema.names if not any(name in columns for columns in columns_of)]
     if missing:
         raise SchemaError(f"No table has a column for attribute {missing[0]!r} of the schema; add it or drop the attribute.")
-    dealt = Schema.of({f"party{i + 1}": [by_name[column] for column in columns] for i, columns in enumerate(held)})
+    dealt = Schema.of({f"party{i + 1}": [by_name[column] for column in columns] for i, columns in enumerate(columns_of)})
     return replace(schema, attributes=dealt.attributes, parties=dealt.parties)

@@ -961,7 +961,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a cluster counts its last partition for all of them",
         "cluster/records.py",
-        "return [functools.reduce(np.add, own) for own in zip(*tables, strict=True)]",
+        "return [functools.reduce(np.add, counts) for counts in zip(*tables, strict=True)]",
         "return list(tables[-1])",
         ("cluster/test_cluster.py",),
     ),
@@ -1076,6 +1076,27 @@ NAMED: tuple[Mutation, ...] = (
         "loss = self.sensitivity * (2 * noise + self.sensitivity) / (2 * self.sigma**2)",
         "loss = (2 * noise + 1) / (2 * self.sigma**2)",
         ("privacy/test_prices.py",),
+    ),
+    Mutation(
+        "an entry of a ledger forgets what it released",
+        "privacy/ledger.py",
+        'Kind(data.get("kind", Kind.OTHER))',
+        "Kind.OTHER",
+        ("privacy/test_ledger.py::test_an_entry_keeps_what_it_is_in_a_file",),
+    ),
+    Mutation(
+        "a file of another kind is taken for a plan",
+        "plan/plan.py",
+        'if data["kind"] != KIND:',
+        "if False:",
+        ("test_inspect.py::test_the_kind_decides_and_no_other_key",),
+    ),
+    Mutation(
+        "a report tells an entry by its words",
+        "report/words.py",
+        "case Kind.R_SCORES, GaussianEvent(sigma=sigma, count=count):",
+        "case _, GaussianEvent(sigma=sigma, count=count):",
+        ("report/test_report_words.py",),
     ),
     Mutation(
         "a report takes names for markup",

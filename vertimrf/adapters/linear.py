@@ -1,4 +1,4 @@
-"""What the adapters of mbi share: linear measurements in, our fit, and a model that answers as mbi's does. It imports no peer."""
+"""Common parts of the adapters of mbi: linear measurements, our fit, and a model with mbi's interface. It imports no peer."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from ..model.sample import sample
 __all__ = ["FRONT_END", "EngineModel", "NotOurs", "Observation", "fell_back", "fitted", "warm_model"]
 
 Array = npt.NDArray[np.float64]
-# Standard deviations farther apart than this are beyond our fit, which raises the least of them.
+# Largest ratio of standard deviations that our fit can handle. It would raise the smallest of them.
 SIGMA_RANGE = 1e3
 
 
 class NotOurs(Exception):
-    """What the engine does not do: the peer's own estimator has to."""
+    """The engine cannot do this; the peer's estimator has to."""
 
 
 def fell_back(reason: object) -> None:
-    """Say that the peer's own estimator does the work, and why."""
+    """Warn that the peer's estimator does the work, and why."""
     warnings.warn(f"vertimrf: {reason}; mbi's own estimator is used instead, at its own speed.", RuntimeWarning, stacklevel=3)
 
 
-# Ends below the loss of a thousand iterations of mbi's mirror descent (``benchmarks/front_ends.py``), which is what a front end
-# expects; the protocol's own defaults stop earlier.
+# Options with which the fit ends below the loss of 1,000 iterations of mbi's mirror descent (``benchmarks/front_ends.py``). The
+# defaults of the protocol stop earlier.
 FRONT_END = FitOptions(proximal_weight=10.0, min_improvement=1e-3)
 
 
@@ -47,9 +47,9 @@ class Observation:
 
     Attributes:
         attributes: positions in the domain, in the order of the axes.
-        values: the noisy answers, flat, for the cells that ``weights`` does not leave out.
-        sigma: standard deviation of each.
-        weights: what every cell was multiplied by [flat, one per cell]; 0 leaves a cell out.
+        values: the noisy answers of the cells that ``weights`` does not leave out [flat, float64].
+        sigma: standard deviation of each answer.
+        weights: factor of every cell [flat, one per cell]. 0 leaves a cell out.
     """
 
     attributes: tuple[int, ...]
@@ -58,7 +58,7 @@ class Observation:
     weights: Array
 
     def measurement(self, sizes: Sequence[int], total: float) -> Measurement:
-        """The same as counts with standard errors."""
+        """The same measurement as counts with standard errors."""
         seen = self.weights != 0
         if self.values.size not in (seen.sum(), self.weights.size):
             raise NotOurs(f"a measurement has {self.values.size} values for {self.weights.size} cells")
@@ -83,18 +83,21 @@ def fitted(
     warm: MarkovRandomField | None = None,
     zeros: Sequence[Factor] = (),
 ) -> MarkovRandomField:
-    """Least squares over linear measurements of marginals, by our fit.
+    """Fit a model to linear measurements of marginals by least squares.
 
     Args:
-        sizes: values of every attribute.
-        observed: measurements; those of no attribute only say the total, which is known here.
+        sizes: number of values of every attribute.
+        observed: measurements. Those of no attribute are ignored: they only give the total, which is known here.
         total: record count.
-        options: how far to go.
-        warm: where to start.
+        options: options of the fit.
+        warm: model to start from.
         zeros: see :mod:`vertimrf.model.structural_zeros`.
 
+    Returns:
+        The model.
+
     Raises:
-        NotOurs: the engine cannot do it, and why.
+        NotOurs: the engine cannot do it. The message says why.
     """
     spread = [o.sigma for o in observed if o.attributes]
     if not all(math.isfinite(s) and s > 0 for s in spread) or (spread and max(spread) > SIGMA_RANGE * min(spread)):
@@ -105,18 +108,18 @@ def fitted(
     except ModelError as error:
         raise NotOurs(str(error).rstrip(".")) from None
     for f in zeros:
-        held = model.marginal(f.attributes)
-        if not np.isfinite(held).all() or held[f.logs < 0].any():
+        marginal = model.marginal(f.attributes)
+        if not np.isfinite(marginal).all() or marginal[f.logs < 0].any():
             raise NotOurs("the fit did not keep the structural zeros")
     return model
 
 
 def warm_model(sizes: Sequence[int], potentials: Mapping[tuple[int, ...], Array]) -> MarkovRandomField | None:
-    """A peer's potentials as a model to start from; None where they are of no use to a fit.
+    """A peer's potentials as a model to start from. None if they are all zero or not finite.
 
     Args:
-        sizes: values of every attribute.
-        potentials: logs by attributes, in the order of their axes.
+        sizes: number of values of every attribute.
+        potentials: logarithms by attributes, in the order of their axes.
     """
     factors = []
     for attributes, logs in potentials.items():
@@ -136,20 +139,20 @@ def product(sizes: Sequence[int], factors: Sequence[Factor]) -> MarkovRandomFiel
 
 
 class EngineModel:
-    """Our model behind the interface of mbi's: mixed into its ``MarkovRandomField``, before it.
+    """Our model with the interface of mbi's. Subclasses inherit from it first, and then from mbi's ``MarkovRandomField``.
 
-    Marginals and rows come from our engine, in double precision whatever JAX is set to; potentials and clique marginals are
-    handed over when they are asked for.
+    Marginals and rows come from our engine, in double precision for every setting of JAX. Potentials and clique marginals are
+    converted on demand.
 
     Args:
         field: the fitted model.
-        domain: mbi's, its attributes in the order of the model's.
+        domain: mbi's domain, with the attributes in the order of the model.
         mbi: the module.
-        constraints: what the model was fitted under, as mbi states it.
+        constraints: constraints of the fit, in the form of mbi.
     """
 
     def __init__(self, field: MarkovRandomField, domain: Any, mbi: Any, constraints: tuple[Any, ...] = ()) -> None:
-        # The class mixed into is a frozen dataclass; its fields are properties here.
+        # mbi's class is a frozen dataclass. Its fields are properties here.
         for name, value in {"field": field, "_domain": domain, "_mbi": mbi, "_constraints": constraints}.items():
             object.__setattr__(self, name, value)
 
@@ -170,7 +173,7 @@ class EngineModel:
 
     @property
     def constraints(self) -> tuple[Any, ...]:
-        """Structural zeros that the model keeps."""
+        """Structural zeros of the model."""
         return self._constraints
 
     @property
@@ -202,11 +205,11 @@ class EngineModel:
         return self._factor(wanted, self.field.marginal([self._index[a] for a in wanted]))
 
     def synthetic_data(self, rows: int | None = None, method: str = "round") -> Any:
-        """Rows whose marginals follow the model's by rounded counts; ``method="sample"``, of independent rows, is mbi's own."""
+        """Rows whose marginals follow the model's by rounded counts. ``method="sample"`` draws independent rows by mbi."""
         if method != "round":
-            # The class mixed into draws from potentials and marginals.
+            # mbi's class draws from potentials and marginals.
             return super().synthetic_data(rows, method)  # type: ignore[misc]
-        # As mbi, which draws from NumPy's global state, so that whoever seeds it gets the same rows again.
+        # mbi draws from NumPy's global state. So do we: a seed there gives the same rows again.
         seed = np.random.randint(0, 1 << 32, 4, np.uint64)  # noqa: NPY002
         codes = sample(self.field, max(1, int(rows or self.total)), np.random.default_rng(seed))
         return self._mbi.Dataset(dict(zip(self._domain.attributes, codes.astype(np.int64), strict=True)), self._domain)

@@ -38,10 +38,10 @@ def estimate(
     Args:
         domain: the attributes.
         loss_fn: a list of ``LinearMeasurement``.
-        known_total: record count; default mbi's minimum-variance estimate.
-        potentials: where to start.
-        fitting: how far the fit goes.
-        options: of ``mirror_descent``, where it does the work; ``callback_fn`` is told of the engine's marginals once.
+        known_total: record count. Default: mbi's minimum-variance estimate.
+        potentials: potentials to start from.
+        fitting: options of the fit.
+        options: options of ``mirror_descent``, if it does the work. ``callback_fn`` is called once with the engine's marginals.
     """
     try:
         if not isinstance(loss_fn, list | tuple):

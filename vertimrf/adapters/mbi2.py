@@ -34,8 +34,8 @@ class Estimator(mbi.Estimator):
     """See the module.
 
     Attributes:
-        fallback: mbi's estimator for what the engine does not do.
-        fitting: how far the fit goes.
+        fallback: mbi's estimator for losses that the engine cannot fit.
+        fitting: options of the fit.
     """
 
     fallback: mbi.Estimator = dataclasses.field(default_factory=mbi.estimation.MirrorDescent)
@@ -60,8 +60,8 @@ class Estimator(mbi.Estimator):
             loss_fn: measurements, or a loss made of them by ``mbi.marginal_loss.from_linear_measurements``.
             known_total: record count; default mbi's minimum-variance estimate.
             constraints: structural zeros.
-            iters, tol, patience: of the fallback; the engine's fit ends by ``fitting``.
-            callback_fn: told of the clique marginals; by the engine once, at the end.
+            iters, tol, patience: options of the fallback. The engine's fit ends by ``fitting``.
+            callback_fn: called with the clique marginals. The engine calls it once, at the end.
             warm_start: a model or potentials to start from.
         """
         try:
@@ -94,7 +94,7 @@ class Estimator(mbi.Estimator):
         done.set_result(None)
         return done
 
-    # What mbi's own loop is made of: there is none here.
+    # Steps of mbi's loop, which the engine does not have.
     def _init(self, *arguments: Any, **options: Any) -> Any:
         return self.fallback._init(*arguments, **options)
 

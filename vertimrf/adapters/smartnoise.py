@@ -20,13 +20,13 @@ __all__ = ["VertiMRFSynthesizer"]
 class VertiMRFSynthesizer(snsynth.Synthesizer):
     """A SmartNoise synthesizer of categorical and ordinal columns, by :class:`vertimrf.Synthesizer`.
 
-    SmartNoise's transformer gives the columns their domains: what it reads off the data without a budget (the values that occur)
-    is no part of the guarantee, as with its own synthesizers; give it constraints, or codes, where that matters.
+    SmartNoise's transformer gives the columns their domains. The guarantee does not cover what it reads from the data without a
+    budget (the values that occur), as with SmartNoise's synthesizers. If that matters, give it constraints, or codes.
 
     Args:
-        epsilon: privacy target, add/remove one record; what the transformer spends is taken off.
-        delta: target; default that of :class:`vertimrf.Synthesizer`.
-        expected_records: public order of magnitude; when None a noisy count takes its place.
+        epsilon: privacy target, add/remove one record. What the transformer spends is subtracted.
+        delta: privacy target. Default: that of :class:`vertimrf.Synthesizer`.
+        expected_records: public order of magnitude of the number of records. None: a noisy count is used.
     """
 
     def __init__(self, epsilon: float = 1.0, delta: float | None = None, expected_records: int | None = None) -> None:

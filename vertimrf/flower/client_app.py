@@ -1,15 +1,16 @@
-"""The party's app: answers the server's questions with the files that the party has for it.
+"""The party's app. It answers the server's questions with the files that the party has for the server.
 
-Settings, by the SuperNode's ``--node-config``, which stays on the party's machine: ``party``, its name in the plan, and one of
+The settings come from the SuperNode's ``--node-config``, which stays on the party's machine: ``party``, the party's name in the
+plan, and one of
 
-- ``exchange``, a folder that ``vertimrf run party`` exchanges files by, in a process of its own. This app then carries files
-  between that folder and the network, and its account needs to read nothing else. That is how it ought to be: at a SuperNode,
-  whoever may start a run at the SuperLink runs code of his own choice.
-- ``run-folder``, the party's run folder, with its key and the way to its table: all is done in this process. For simulations,
-  which take it from the run's own settings, and for where the SuperLink's operator is trusted with the table.
+- ``exchange``: a folder through which ``vertimrf run party``, a separate process, exchanges files. This app carries files between
+  that folder and the network. Its account needs no other rights. This is the recommended setting, because anybody who may start a
+  run at the SuperLink can run any code at a SuperNode.
+- ``run-folder``: the party's run folder, with its key and the path of its table. This process does all the work. It is meant for
+  simulations, which take it from the run's settings, and for cases where the SuperLink's operator may see the table.
 
-Nothing of the party's own words goes to the server. Flower would send the text of an exception there, and a table's error
-names values; so every failure is logged on this machine alone, and the server is told one word: "failed".
+Error messages of the party never go to the server. Flower would send the text of an exception, and errors of tables name values.
+So failures are only logged on this machine, and the server receives the word "failed".
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .parcel import Parcel
 __all__ = ["app"]
 
 FAILED, CARRIED = "failed", "carried"
-# Seconds that an answer waits for the party's own process, and between two looks: the next question comes seconds later.
+# Seconds that an answer waits for files of the party's process, and between two checks. The next question comes seconds later.
 LINGER, LOOK = 10.0, 0.5
 log = logging.getLogger("flwr")
 app = ClientApp()
@@ -39,7 +40,7 @@ app = ClientApp()
 
 @app.query("exchange")
 def exchange(message: Message, context: Context) -> Message:
-    """Take what the server sent, and answer with what it lacks."""
+    """Take the files that the server sent, and answer with the files that it lacks."""
     node = context.node_config
     name = str(node.get("party", ""))
     try:
@@ -53,24 +54,27 @@ def exchange(message: Message, context: Context) -> Message:
             name = folder.name
             answer = advanced(asked, name, folder)
     except Exception:
-        log.exception("The party's side of the run failed; the server is told no more than that.")
+        log.exception("The party's side of the run failed. The server only learns that it failed.")
         answer = Parcel(name, FAILED)
     return Message(answer.to_records(), reply_to=message)
 
 
 def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -> Parcel:
-    """Put the server's files where the party finds them, and take what it puts there, for which there is a little time.
+    """Put the server's files into the exchange, and take the files that the party's process puts there.
+
+    An obstacle to one file is logged. It does not stop other files.
 
     Args:
-        asked: the question; files in it that are for another party are left alone.
+        asked: the question. Files in it for another party are ignored.
         name: this party's name.
-        place: what the party's own process exchanges files by.
-        linger: seconds to wait for anything that the server lacks.
+        place: the exchange with the party's process.
+        linger: seconds to wait for files that the server lacks.
 
-    What is in the way of one file is logged, and holds up no other.
+    Returns:
+        The answer.
 
     Raises:
-        ExchangeError: the place cannot be used.
+        ExchangeError: the exchange cannot be used.
     """
     if asked.party == name:
         for file, data in asked.files.items():
@@ -82,8 +86,8 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
         files: dict[str, bytes] = {}
         for file, most in asked.wants.items():
             with passing_over():
-                found = place.get(name, name, file, most)
-                files |= {} if found is None or len(found) > most else {file: found}
+                content = place.get(name, name, file, most)
+                files |= {} if content is None or len(content) > most else {file: content}
         if files or not asked.wants or time.monotonic() > end:
             return Parcel(name, CARRIED, files=files)
         time.sleep(LOOK)
@@ -91,7 +95,7 @@ def carried(asked: Parcel, name: str, place: Exchange, linger: float = LINGER) -
 
 @contextmanager
 def passing_over() -> Iterator[None]:
-    """Log what is in the way of a file, on this machine."""
+    """Log an obstacle to a file on this machine, and go on."""
     try:
         yield
     except ObstacleError as error:
@@ -99,22 +103,25 @@ def passing_over() -> Iterator[None]:
 
 
 def advanced(asked: Parcel, name: str, folder: Path) -> Parcel:
-    """Take the party's run as far as it goes.
+    """Advance the party's run as far as possible.
 
     Args:
-        asked: the question; files in it that are for another party are left alone.
+        asked: the question. Files in it for another party are ignored.
         name: this party's name.
-        folder: its run folder.
+        folder: the party's run folder.
+
+    Returns:
+        The answer.
 
     Raises:
-        RunError: no run folder of this party's, or another process is at work in it.
+        RunError: the folder is not a run folder of this party, or another process works in it.
     """
-    # What only carries files loads nothing that computes.
+    # Imported here, so that an app that only carries files does not load the engine.
     from ..runs.party_run import PartyRun
 
     run = PartyRun(folder)
     if run.name != name:
-        raise RunError(f"{folder} is the run of {run.name!r}, and the node's settings say {name!r}; mend one of them.")
+        raise RunError(f"{folder} is the run of {run.name!r}, but the node's settings say {name!r}; correct one of them.")
     try:
         files = run.advance(asked.files if asked.party == name else {})
         word = next((step.name for step in run.state().steps if step.status != DONE), DONE)
@@ -125,10 +132,10 @@ def advanced(asked: Parcel, name: str, folder: Path) -> Parcel:
 
 
 def simulated(context: Context) -> Path:
-    """The run folder of a simulated node: the n-th of the folder that the run's settings name, in the order of names.
+    """The run folder of a simulated node: the n-th by name in the folder that the run's settings name.
 
     Raises:
-        RunError: it is no simulated node.
+        RunError: the node is not simulated.
     """
     parties = str(context.run_config.get("simulated-parties", ""))
     if "partition-id" not in context.node_config or not parties:

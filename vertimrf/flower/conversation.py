@@ -1,8 +1,8 @@
-"""The server's side of a run over Flower: asks every party's node until the run is over, and hands over what comes.
+"""The server's side of a run over Flower. It asks every party's node until the run is done, and carries the files.
 
-Parties answer in their own time: a person there compares the plan's fingerprint, a message takes a minute to compute, a machine
-is started again. So no round waits for all: every node is asked on its own, what it sends is taken, and what there is for it
-goes along with every question. All of it may be repeated at will, for the runs on either side give the same files again.
+Parties answer at different times: a person compares the plan's fingerprint, a message takes a minute to compute, a machine
+restarts. So there are no rounds that wait for all parties. Every node is asked by itself, and every question carries the files
+for that node. Questions and answers may be repeated, because the runs on both sides give the same files again.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ class Run(Protocol):
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """Who takes part."""
+        """Names of the parties."""
 
     def advance(self, received: Mapping[str, Mapping[str, bytes]]) -> Mapping[str, Mapping[str, bytes]]:
-        """Take what parties sent; everything that there is for each party, the same bytes always."""
+        """Take files of parties. Returns all files for each party, always with the same bytes."""
 
     def wants(self) -> Mapping[str, Mapping[str, int]]:
-        """By party the names of the files that would be taken now."""
+        """The names and largest sizes of the files that would be taken now, by party."""
 
     def state(self) -> RunState:
-        """How far it has come."""
+        """The state of the run."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How patient the server is, all in seconds.
+    """Times of the server, all in seconds.
 
     Attributes:
-        pause: between two questions to a node where nothing moves; doubled each time, up to ``longest``.
-        longest: see ``pause``.
-        reply: after which a question is given up and asked again.
-        patience: after which, with nothing new, the server ends and says what it waits for; it may be run again.
-        look: how often the SuperLink is looked at for answers.
+        pause: pause between two questions to a node without progress. It doubles each time, up to ``longest``.
+        longest: longest pause.
+        reply: time after which a question without answer is asked again.
+        patience: time without progress after which the server ends and says what it waits for. It may be run again.
+        look: time between two checks for answers at the SuperLink.
     """
 
     pause: float = 5.0
@@ -64,7 +64,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class _Question:
-    """One that is under way: which message, since when its node has been online, and what went along."""
+    """A question without answer yet: its message, the time when its node came online, and the names of its files."""
 
     message: str
     online: str
@@ -72,13 +72,13 @@ class _Question:
 
 
 class Conversation:
-    """One invocation of the server.
+    """The conversation of the server with all nodes, from one start of the app to its end.
 
     Args:
-        grid: Flower's way to the nodes.
+        grid: Flower's connection to the nodes.
         run: the server's run.
-        pace: how patient it is.
-        clock, sleep: the time, for tests.
+        pace: times of the server.
+        clock, sleep: replace the time in tests.
     """
 
     def __init__(
@@ -91,23 +91,23 @@ class Conversation:
     ) -> None:
         self._grid, self._run, self._pace = grid, run, pace or Pace()
         self._clock, self._sleep = clock, sleep
-        # Who speaks for whom: nodes by party. One of each may: two would answer for each other's questions.
+        # The node of each party. Only one node may speak for a party: two would answer each other's questions.
         self._seats: dict[str, int] = {}
-        # Since when refused nodes have been online: one that starts anew may try again.
+        # Refused nodes, with the time when they came online. A node that restarts may try again.
         self._refused: dict[int, str] = {}
         self._questions: dict[int, _Question] = {}
-        # By node, when it is asked next, and how long it was left in peace last.
+        # By node, the time of the next question and the last pause.
         self._due: dict[int, float] = {}
         self._pauses: dict[int, float] = {}
         self._words: dict[str, str] = {}
         self._outgoing: Mapping[str, Mapping[str, bytes]] = {}
 
     def hold(self) -> None:
-        """Ask and listen until the run is over.
+        """Ask and listen until the run is done.
 
         Raises:
-            RunError: nothing came for as long as the pace allows.
-            VertiMRFError: the run itself cannot go on.
+            RunError: there was no progress for as long as the patience.
+            VertiMRFError: the run cannot go on.
         """
         self._outgoing = self._run.advance({})
         news = self._clock()
@@ -123,11 +123,11 @@ class Conversation:
                 self._sleep(self._pace.look)
 
     def _party_of(self, node: Any) -> str:
-        """The party that a node speaks for; empty where that is not known, or none."""
+        """The party that a node speaks for. Empty if it is unknown, or if there is none."""
         return next((party for party, seated in self._seats.items() if seated == node.node_id), "")
 
     def _greet(self, nodes: Mapping[int, Any]) -> None:
-        """Forget nodes that left, ask those again that started anew, and seat those that the SuperLink knows by name."""
+        """Forget nodes that left, ask restarted nodes again, and assign nodes that the SuperLink knows by name."""
         self._seats = {party: seated for party, seated in self._seats.items() if seated in nodes}
         started = {node_id: node.last_activated_at for node_id, node in nodes.items()}
         self._refused = {node_id: online for node_id, online in self._refused.items() if started.get(node_id) == online}
@@ -140,7 +140,7 @@ class Conversation:
                 self._seat(node, node.name)
 
     def _seat(self, node: Any, party: str) -> bool:
-        """Whether a node may speak for a party; where it may not, it is refused until it starts anew."""
+        """Assign a node to a party. Returns whether it may speak for the party; if not, it is refused until it restarts."""
         if node.name and node.name != party:
             why = f"it is registered as {node.name!r} and says that it is {party!r}."
         elif party not in self._run.parties:
@@ -160,13 +160,13 @@ class Conversation:
         self._seats = {party: seated for party, seated in self._seats.items() if seated != node.node_id}
 
     def _ask(self, nodes: Mapping[int, Any]) -> None:
-        """Put a question to every node that is due for one."""
+        """Send a question to every node whose pause is over."""
         idle = [node for node_id, node in nodes.items() if node_id not in self._refused and node_id not in self._questions]
         due = [node for node in idle if self._due.get(node.node_id, 0.0) <= self._clock()]
         wants = self._run.wants() if due else {}
         for node in due:
             party = self._party_of(node)
-            # A node that nobody knows is asked who it is, and given nothing.
+            # An unknown node is asked for its name, and receives no files.
             files = self._outgoing.get(party, {})
             parcel = Parcel(party, wants=wants.get(party, {}), files=files)
             message = Message(parcel.to_records(), node.node_id, EXCHANGE, ttl=self._pace.reply)
@@ -174,7 +174,7 @@ class Conversation:
                 self._questions[node.node_id] = _Question(sent, node.last_activated_at, frozenset(files))
 
     def _listen(self, nodes: Mapping[int, Any]) -> bool:
-        """Take the answers that are there; whether any brought something new."""
+        """Take the answers that have come. Returns whether any of them had something new."""
         asked = {question.message: node_id for node_id, question in self._questions.items()}
         news = False
         for reply in self._grid.pull_messages(list(asked)) if asked else ():
@@ -182,24 +182,24 @@ class Conversation:
             question, node = self._questions.pop(node_id), nodes[node_id]
             fresh = False
             if reply.has_error():
-                # Its text may come from anywhere, a party's exception included, and is not repeated.
+                # The text of the error may come from a party's exception. It is not repeated.
                 log.warning("Node %d did not answer (Flower's code %d); it is asked again.", node_id, reply.error.code)
             else:
                 fresh = self._take(node, reply.content)
-            # Who brought something may have more, and who lacks something has something to do.
+            # A node that sent something may have more. A node that lacks files has work to do.
             moves = fresh or set(self._outgoing.get(self._party_of(node), {})) > question.carried
             pause = 0.0 if moves else max(2 * self._pauses.get(node_id, 0.0), self._pace.pause)
             self._pauses[node_id] = min(pause, self._pace.longest)
             self._due[node_id] = self._clock() + self._pauses[node_id]
             news |= fresh
         if news:
-            # What one sent may be what others wait for.
+            # Other nodes may wait for what one node sent.
             for node_id in self._due:
                 self._due[node_id] = self._clock()
         return news
 
     def _take(self, node: Any, content: Any) -> bool:
-        """Take an answer; whether it brought a file that was lacking, or told who is at the node."""
+        """Take an answer. Returns whether it had a file that was lacking, or identified the node."""
         known = self._party_of(node)
         try:
             parcel = Parcel.from_records(content)
@@ -224,7 +224,7 @@ class Conversation:
         return not left and (bool(lacking & set(parcel.files)) or not known)
 
     def _missing(self, state: RunState) -> str:
-        """What the run waits for."""
+        """A sentence on what the run waits for."""
         absent = [party for party in self._run.parties if party not in self._seats]
         parts = ["the run waits for " + ", ".join(f"the {step.name} of {step.on}" for step in state.waits_for)]
         parts += [f"no node of {' or '.join(map(repr, absent))} is online"] if absent else []

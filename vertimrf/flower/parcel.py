@@ -1,7 +1,7 @@
-"""What travels in a Flower message: files of a run by name, of whom they are, and what the server still lacks.
+"""The content of a Flower message: files of a run by name, their party, and the files that the server still lacks.
 
-Flower cuts an array into pieces of 5 MB, each a request of its own, so that a message of any size passes its limits; a file
-therefore goes as an array of bytes. Nothing of Flower's decodes it: what is in a file, its own format says.
+A file is sent as an array of bytes, because Flower sends arrays in pieces of 5 MB. So a file of any size passes Flower's limits.
+Flower does not decode the bytes: the format of a file describes its content.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ __all__ = ["Parcel"]
 NOTE, FILES = "vertimrf", "files"
 KIND = "vertimrf.file"
 NAME = re.compile(r"[a-z][a-z-]{0,39}")
-# A run has a handful of files; nobody needs to look at more of what a stranger sends.
+# Largest number of files in a message. A run has fewer.
 MOST_FILES = 16
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """One side's part of an exchange.
+    """The content of one message.
 
     Attributes:
-        party: whom a node speaks for, as it says; from the server, whom it takes the node for, empty where it does not know.
-        word: one word on how the party is getting on: the name of a step of its run, "done" or "failed"; empty from the server.
-        wants: by name the files that the server lacks of that party, with the most bytes that each may have; empty from a party.
-        files: by name, what comes along.
+        party: the party of the node. From a node, as it says; from the server, as it knows, and empty if it does not.
+        word: progress of the party in one word: the name of a step of its run, "done" or "failed". Empty from the server.
+        wants: names and largest sizes in bytes of the party's files that the server lacks. Empty from a party.
+        files: files by name.
 
     Raises:
-        MessageError: names that no file of a run has, or too many.
+        MessageError: no file of a run has such a name, or there are too many.
     """
 
     party: str
@@ -48,7 +48,7 @@ class Parcel:
             raise MessageError("A Flower message has files that no run has; is another app, or another version, at work there?")
 
     def to_records(self) -> RecordDict:
-        """As a Flower message's content."""
+        """The parcel as the content of a Flower message."""
         names, most = list(self.wants), list(self.wants.values())
         note = ConfigRecord({"party": self.party, "word": self.word, "wants": names, "most": most})
         arrays = {name: Array("bytes", (len(data),), KIND, bytes(data)) for name, data in self.files.items()}
@@ -59,7 +59,7 @@ class Parcel:
         """Read a Flower message's content.
 
         Raises:
-            MessageError: it is no parcel.
+            MessageError: the content is not a parcel.
         """
         try:
             note, arrays = content[NOTE], content[FILES]

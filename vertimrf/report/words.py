@@ -119,8 +119,8 @@ def _of_sketches(entry: LedgerEntry, who: str) -> str:
                 noise = f"{math.sqrt(least * variance):,.1f} to {math.sqrt(most * variance):,.1f}"
             return (
                 f"{who} mixed their records into tables of {repetitions * buckets:,} counters. There is one table for every "
-                f"value of an attribute, or one for the difference between its two values; {record}. A secret that the server does "
-                "not have decides which counters a record moves, and whether up or down. A record moves a counter "
+                f"value of an attribute, or one for the difference between its two values; {record}. A secret that the server "
+                "does not have decides which counters a record moves, and whether up or down. A record moves a counter "
                 f"by {step}; random noise of typically {noise} was added, "
                 "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
                 "common."
@@ -133,8 +133,8 @@ def _of_sketches(entry: LedgerEntry, who: str) -> str:
         case Kind.PAIR_SKETCHES, SketchEvent(keys=keys, phantoms=phantoms):
             return (
                 f"{who} published sketches under {keys:,} secret keys, each for attributes of two parties. A sketch is the "
-                f"largest of random numbers drawn for every record; {phantoms:,} invented records are mixed in. The sketches tell "
-                "about how many records two values have in common."
+                f"largest of random numbers drawn for every record; {phantoms:,} invented records are mixed in. The sketches "
+                "tell about how many records two values have in common."
             )
     return ""
 

@@ -11,9 +11,11 @@ from click.testing import CliRunner
 from planning import plan_with
 
 from vertimrf.cli import main
+from vertimrf.errors import MessageError, PlanError
 from vertimrf.files import container
 from vertimrf.inspect import describe
 from vertimrf.plan.attribute import Attribute
+from vertimrf.plan.plan import Plan
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.standing import REPLACE, Standing
 from vertimrf.tables.arrow import write_table
@@ -34,8 +36,22 @@ def test_plan_ledger_and_schema(schema, tmp_path):
     assert "Total: epsilon" in describe(tmp_path / "ledger.json")
     schema.save(tmp_path / "schema.toml")
     assert "one: a (3)" in describe(tmp_path / "schema.toml")
-    (tmp_path / "domain.json").write_text('{"a": 3}')
-    assert "1 attributes" in describe(tmp_path / "domain.json")
+    # An attribute may have the name of the field that says what a file is.
+    (tmp_path / "domain.json").write_text('{"a": 3, "kind": 2, "entries": 4}')
+    assert "3 attributes" in describe(tmp_path / "domain.json")
+
+
+def test_the_kind_decides_and_no_other_key(schema, tmp_path):
+    plan = plan_with(schema, epsilon=1.0, expected_records=1000, nonce="n", keys=1 << 14)
+    content = plan.to_json() | {"entries": [1], "ledger": [], "kind": "evaluation", "standing": plan.standing.to_json()}
+    (tmp_path / "file.json").write_text(json.dumps(content))
+    assert describe(tmp_path / "file.json").startswith("An evaluation against the real tables.\nPrivate (")
+    for kind in ("message", "", "model"):
+        (tmp_path / "file.json").write_text(json.dumps(plan.to_json() | {"kind": kind}))
+        with pytest.raises(MessageError, match=f"its kind is {kind!r}"):
+            describe(tmp_path / "file.json")
+    with pytest.raises(PlanError, match="no plan: its kind is 'ledger'"):
+        Plan.from_json(plan.to_json() | {"kind": "ledger"})
 
 
 def test_binary_files_and_others(tmp_path):
@@ -50,7 +66,7 @@ def test_binary_files_and_others(tmp_path):
 
 @pytest.mark.parametrize("standing", [None, {}, {"private": True}, "private", Standing(1.0, 1e-6).to_json() | {"delta": None}])
 def test_what_does_not_state_its_standing_is_not_private(tmp_path, standing):
-    report = {"epsilon": 1.0, "delta": 1e-6, "private": True, "ledger": [], "standing": standing}
+    report = {"kind": "report", "epsilon": 1.0, "delta": 1e-6, "private": True, "ledger": [], "standing": standing}
     (tmp_path / "report.json").write_text(json.dumps(report))
     assert "NOT PRIVATE: it does not state its standing." in describe(tmp_path / "report.json")
     container.write(tmp_path / "m", container.pack("party message", {"private": True, "standing": standing}, {}))
@@ -64,7 +80,7 @@ def test_tables_reports_and_binary_files_say_what_they_claim(tmp_path):
         assert str(good) in describe(tmp_path / f"t.{suffix}")
         write_table(pa.table({"a": [1]}), tmp_path / f"u.{suffix}")
         assert "NOT PRIVATE" in describe(tmp_path / f"u.{suffix}")
-    (tmp_path / "report.json").write_text(json.dumps({"ledger": [], "standing": good.to_json()}))
+    (tmp_path / "report.json").write_text(json.dumps({"kind": "report", "ledger": [], "standing": good.to_json()}))
     container.write(tmp_path / "m", container.pack("model", {"standing": good.to_json()}, {}))
     for name in ("report.json", "m"):
         assert str(good) in describe(tmp_path / name)

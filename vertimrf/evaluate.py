@@ -142,6 +142,7 @@ def _compare(truth: Codes, made: Codes, schema: Schema, options: EvaluationOptio
         return by_way(tvd(truth, codes, sizes, ways, marginals, seed, owners))
 
     out: dict[str, Any] = {
+        "kind": "evaluation",
         "tvd": distances(made, ways),
         "tvd_resampled": distances(resampled, ways),
         "tvd_independent": distances(shuffled, ways),

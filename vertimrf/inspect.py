@@ -1,4 +1,4 @@
-"""What a file says, for people: any file that the library wrote, without running anything."""
+"""Describe any file that the library wrote, for people. Nothing of the file is run."""
 
 from __future__ import annotations
 
@@ -24,27 +24,32 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".arrow", ".feather")
 
 
 def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None = None) -> str:
-    """A few lines on a plan, message, model, table, schema, report, or a file of the agreement on a secret; and its standing.
+    """Describe a file of this library and its standing in a few lines.
+
+    Binary files begin with a magic number and name their kind. JSON files name it in the field ``kind``. A JSON or TOML file
+    without one is a schema: people write schemas by hand. A table is known by the end of its name.
 
     Args:
-        path: the file.
-        key: of whom a sealed file is for; with the ``plan`` it opens the file, and without them its header is shown.
+        path: the file: a plan, message, model, table, schema, ledger, report, evaluation, key, offer, secret or envelopes.
+        key: private key of the receiver of a sealed file. With ``plan`` it opens the file. Without them only the header is shown.
         plan: the plan of a sealed file.
+
+    Returns:
+        The description.
 
     Raises:
         VertiMRFError: the file cannot be read, was altered, or is none of these.
     """
     path = Path(path)
     if path.name.endswith(TABLES):
-        stated = read_standing(path)
-        return f"A table, {path.stat().st_size:,} bytes.\n{stated}"
+        return f"A table, {path.stat().st_size:,} bytes.\n{read_standing(path)}"
     data = container.read(path)
     if data[:4] == container.MAGIC:
         return _binary(data, str(path))
     if data[:4] == sealed.MAGIC:
         return _sealed(data, str(path), key, plan)
     if len(data) > MOST_JSON:
-        raise MessageError(f"{path} is no file of this library: it is neither binary nor small enough for one of text.")
+        raise MessageError(f"{path} is no file of this library: it is not binary, and too large for a text file.")
     if path.suffix == ".toml":
         return _schema(Schema.load(path))
     try:
@@ -58,24 +63,21 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
 
 
 def _content(content: Any, path: Path) -> str:
-    """Files of JSON."""
+    """Describe a JSON file by its ``kind``. Nothing of a private file is shown but its fingerprint or its owner."""
     if not isinstance(content, dict):
         raise TypeError
-    if "local" in content and "schema" in content:
-        plan = Plan.from_json(content)
-        held = "with everyone's public keys" if plan.public_keys else "without public keys: nothing can be sealed under it"
-        return f"A plan, fingerprint {plan.fingerprint}, {held}.\n{plan.summary()}\n{plan.ledger().table()}"
-    if "entries" in content:
+    kind = content.get("kind")
+    # An attribute of a schema {attribute: size} may be called "kind"; its size is no text.
+    if not isinstance(kind, str):
+        return _schema(Schema.load(path))
+    if kind == "plan":
+        return _plan(Plan.from_json(content))
+    if kind == "ledger":
         return Ledger.from_json(content).table()
-    if "ledger" in content:
+    if kind == "report":
         return _report(content)
-    if "kind" in content:
-        return _agreement(content["kind"], content, path)
-    return _schema(Schema.load(path))
-
-
-def _agreement(kind: Any, content: dict[str, Any], path: Path) -> str:
-    """Files by which parties agree on their secret; nothing of a private one is shown."""
+    if kind == "evaluation":
+        return f"An evaluation against the real tables.\n{Standing.from_json(content.get('standing'))}"
     if kind == "secret":
         return f"A secret, fingerprint {Secret.load(path).fingerprint}: keep it from the server."
     if kind in ("party key", "server key"):
@@ -87,22 +89,31 @@ def _agreement(kind: Any, content: dict[str, Any], path: Path) -> str:
     raise MessageError(f"{path} is no file of this library: its kind is {kind!r}.")
 
 
+def _plan(plan: Plan) -> str:
+    """Describe a plan."""
+    keys = "with everyone's public keys" if plan.public_keys else "without public keys: nothing can be sealed under it"
+    return f"A plan, fingerprint {plan.fingerprint}, {keys}.\n{plan.summary()}\n{plan.ledger().table()}"
+
+
 def _sealed(data: bytes, where: str, key: PrivateKey | None, plan: Plan | None) -> str:
-    """A sealed file's header; and what is inside, for who can open it."""
+    """Describe the header of a sealed file, and the contents if a key is given that opens it."""
     header, _ = sealed.peek(data, where)
     try:
         under = fingerprint(bytes.fromhex(header["plan"]))
         line = f"A sealed {header['kind']}, {len(data):,} bytes, from {called(header['from'])} for {called(header['to'])}"
         line += f", under the plan {under}"
     except (KeyError, TypeError, ValueError):
-        raise MessageError(f"{where} is altered: its header is incomplete; have it sent again.") from None
+        raise MessageError(f"{where} is altered: its header is incomplete. Ask for it again.") from None
     if key is None or plan is None:
-        return f"{line}; so it says itself. Whoever it is for can open it with --key and --plan; its standing is inside."
+        return (
+            f"{line}. The header is not proved. The receiver can open the file with --key and --plan; its standing is inside."
+        )
     sender, contents = open_sealed(data, header["kind"], plan.digest(), plan.sealing_keys(), key, where)
     return f"{line}. It opens, and is proved to be from {called(sender)}.\n{_binary(contents, where)}"
 
 
 def _binary(data: bytes, where: str) -> str:
+    """Describe a container: its kind, header, the first arrays and its standing."""
     kind, header, arrays = container.peek(data, where)
     lines = [f"A {kind}, {len(data):,} bytes, checksum in order."]
     lines += [f"  {name}: {_short(value)}" for name, value in header.items() if name != "standing"]
@@ -114,10 +125,10 @@ def _binary(data: bytes, where: str) -> str:
 
 
 def _schema(schema: Schema) -> str:
-    lines = [f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', read off data: not private'}."]
-    for party, held in schema.parties:
-        sizes = {a.name: a.size for a in schema.part(party)}
-        lines.append(f"  {party}: " + ", ".join(f"{name} ({sizes[name]})" for name in held))
+    """Describe a schema: every party's attributes with their sizes."""
+    lines = [f"A schema of {len(schema.attributes)} attributes{'' if schema.public else ', inferred from data: not private'}."]
+    for party, _ in schema.parties:
+        lines.append(f"  {party}: " + ", ".join(f"{attribute.name} ({attribute.size})" for attribute in schema.part(party)))
     lines += [f"  impossible: {combination}" for combination in schema.impossible[:12]]
     if len(schema.impossible) > 12:
         lines.append(f"  … and {len(schema.impossible) - 12} more.")
@@ -125,6 +136,7 @@ def _schema(schema: Schema) -> str:
 
 
 def _report(report: dict[str, Any]) -> str:
+    """Describe the figures of a run."""
     return (
         f"A report: {len(report['ledger'])} events, {report.get('rows', 0):,} rows, "
         f"{report.get('junction_tree_cells', 0):,} junction tree cells.\n{Standing.from_json(report.get('standing'))}"
@@ -132,5 +144,6 @@ def _report(report: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
+    """JSON text, cut to 100 characters."""
     text = json.dumps(value)
     return text if len(text) <= 100 else text[:97] + "…"

@@ -149,6 +149,7 @@ class Model:
         """Privacy spent and model size, JSON-able."""
         names = self.schema.names
         return {
+            "kind": "report",
             "epsilon": self.ledger.epsilon,
             "delta": self.ledger.delta,
             **self.ledger.colluding_json(),

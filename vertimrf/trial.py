@@ -28,7 +28,7 @@ from .plan.plan import Plan, check_target
 from .plan.planner import make_plan, split_parties
 from .plan.schema import Schema
 from .privacy.events import GeometricEvent
-from .privacy.ledger import LedgerEntry
+from .privacy.ledger import Kind, LedgerEntry
 from .privacy.noise import SystemNoise
 from .server.server import Result, Server
 from .tables.arrow import Source, open_pieces, read_arrow
@@ -263,7 +263,8 @@ def plan_for(schema: Schema, records: int, epsilon: float, planning: PlanOptions
         scale = max(person * PLANNING_COUNT_NOISE / epsilon, float(person))
         released = int(SystemNoise().geometrics(np.array([records]), scale)[0])
         noise = f"two-sided geometric, scale {scale:.1f}"
-        prior = (LedgerEntry(GeometricEvent(scale, person), "coordinator", "record count, to plan with", noise),)
+        event, what = GeometricEvent(scale, person), "record count, to plan with"
+        prior = (LedgerEntry(event, "coordinator", what, noise, kind=Kind.PLANNING_COUNT),)
         # A count within its noise of none is as good as the noise. What the count decides must spend what was fixed before it.
         delta = UNCOUNTED_DELTA if planning.delta is None else planning.delta
         planning = replace(planning, expected_records=max(released, round(scale)), delta=delta)

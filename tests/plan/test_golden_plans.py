@@ -37,7 +37,8 @@ CASES = {
     "small messages": (sizes_between(3, 30, 2, 60), [10, 10, 10], 300_000, PAIRS | {"message_bytes": 3_000_000}),
     "110 attributes": (sizes_between(1, 110, 5, 100), [37, 37, 36], 20_000, PAIRS),
     "300 attributes": ([4] * 300, [75] * 4, 50_000, PAIRS),
-    # Written when count sketches became the default, and anew when attributes of two values became contrasts, sketches 15 MB.
+    # Written when count sketches became the default, and anew when attributes of two values became contrasts, sketches 15 MB, and
+    # when attributes of more values always had larger weights.
     "two parties, count sketches": ([4, 3, 4, 2], [2, 2], 20_000, {}),
     "adult, count sketches": ([85, 9, 20, 16, 16, 7, 15, 6, 5, 2, 40, 40, 99, 42, 2], [8, 7], 45_222, {}),
     "large domains, count sketches": ([10_000, *sizes_between(2, 22, 2, 10_000), 10_000], [8, 8, 8], 42_000, {}),

@@ -12,7 +12,7 @@ from vertimrf.errors import PrivacyError
 from vertimrf.files.canonical import json_digest
 from vertimrf.privacy.accountant import epsilon, group_epsilon
 from vertimrf.privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent, ThresholdEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
 
 ENTRIES = (
     LedgerEntry(GaussianEvent(40.0), "clinic", "record count", "discrete Gaussian, sigma 40.0"),
@@ -72,6 +72,20 @@ def test_a_ledger_survives_its_file(ledger):
         back = Ledger.from_json(json.loads(json.dumps(one.to_json())))
         assert back == one
         assert back.private == one.private
+
+
+def test_an_entry_keeps_what_it_is_in_a_file():
+    plain = ENTRIES[0]
+    event = CountSketchEvent(7, 60.0, 1024, 200)
+    weighted = LedgerEntry(event, "all parties", "x", "y", kind=Kind.COUNT_SKETCHES, weights=(2, 5))
+    agreed = LedgerEntry(event, "a, b", "x", "y", kind=Kind.AGREEMENT, column="sex")
+    for entry in (plain, weighted, agreed):
+        assert LedgerEntry.from_json(json.loads(json.dumps(entry.to_json()))) == entry
+    assert LedgerEntry.from_json(weighted.to_json()).kind is Kind.COUNT_SKETCHES
+    assert plain.to_json().keys() == {"party", "released", "noise", "event"}
+    for change in ({"kind": "count"}, {"kind": 3}, {"weights": [1]}, {"weights": 7}, {"weights": ["a", "b"]}):
+        with pytest.raises(PrivacyError, match="no ledger entry"):
+            LedgerEntry.from_json(weighted.to_json() | change)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_without_the_truth_pairs_are_taken_from_the_runs_figures(made: Any) -> N
     alone = content(made.run)
     assert alone.real is None
     assert alone.dependence.truth is None
-    pairs = made.run.told.pairs
+    pairs = made.run.report.pairs
     told = alone.dependence.model[tuple(pairs.places.T)]
     np.testing.assert_array_equal(told, pairs.model_dependence)
     # An attribute with one value depends on nothing.

@@ -85,10 +85,10 @@ def test_all_of_a_run_is_on_the_page(made: Any, plain: str) -> None:
     assert f"{ledger.epsilon:.4f}" in read.text
     assert f"ε if a party colludes {ledger.colluding_epsilon:.4g}" in read.text
     assert f"for what the other parties hold {ledger.colluding_epsilon:.4g}" in read.text
-    assert made.run.told.plan in read.text
+    assert made.run.report.plan in read.text
     assert vertimrf.__version__ in read.text
     assert "times out of 100" in read.text
-    for phase in made.run.told.seconds:
+    for phase in made.run.report.seconds:
         assert phase in read.text
     # A trial's times follow the data: the page says so.
     assert "Keep it all the same" in read.text

@@ -24,20 +24,20 @@ def test_a_folder_and_the_files_themselves_are_the_same_run(made: Any) -> None:
     at_hand = Run.of(made.trial)
     for run in (by_name, at_hand):
         assert run.model.schema == made.run.model.schema
-        assert run.told.standing == made.run.told.standing
-        assert [(r.attribute, r.party, r.error) for r in run.told.released] == [
-            (r.attribute, r.party, r.error) for r in made.run.told.released
+        assert run.report.standing == made.run.report.standing
+        assert [(r.attribute, r.party, r.error) for r in run.report.released] == [
+            (r.attribute, r.party, r.error) for r in made.run.report.released
         ]
     schema = made.run.model.schema
     # Every attribute that varies, as its party released it.
-    assert [own.attribute for own in made.run.told.released] == [a for a, size in enumerate(schema.sizes) if size > 1]
-    assert all(own.counts.shape == (schema.sizes[own.attribute],) for own in made.run.told.released)
-    assert made.run.told.encoder == "count-sketch"
-    assert made.run.told.plan == made.trial.result.plan.fingerprint
+    assert [own.attribute for own in made.run.report.released] == [a for a, size in enumerate(schema.sizes) if size > 1]
+    assert all(own.counts.shape == (schema.sizes[own.attribute],) for own in made.run.report.released)
+    assert made.run.report.encoder == "count-sketch"
+    assert made.run.report.plan == made.trial.result.plan.fingerprint
 
 
 def test_a_model_alone_is_enough(made: Any) -> None:
-    told = Run.open(made.folder / "run.model").told
+    told = Run.open(made.folder / "run.model").report
     assert told.pairs is None
     assert told.released == ()
     assert told.standing.private
@@ -56,7 +56,7 @@ def test_there_must_be_one_run(made: Any, tmp_path: Path) -> None:
     shutil.copytree(made.folder, tmp_path / "more")
     (tmp_path / "more" / "plan.json").write_text(json.dumps({"format": 5}))
     (tmp_path / "more" / "rows.csv").write_text("a,b\n1,2\n")
-    assert Run.open(tmp_path / "more").told.pairs is not None
+    assert Run.open(tmp_path / "more").report.pairs is not None
     (tmp_path / "damaged.model").write_bytes((made.folder / "run.model").read_bytes()[:-5])
     with pytest.raises(MessageError, match="truncated or altered"):
         Run.open(tmp_path / "damaged.model")
@@ -66,8 +66,8 @@ def test_a_servers_run_folder_is_a_run(tmp_path: Path) -> None:
     played = Conversation.make(tmp_path).play()
     run = Run.open(played.server.folder)
     assert run.model.schema.parties == SCHEMA.parties
-    assert run.told.standing.private
-    assert len(run.told.released) == len(SCHEMA.names)
+    assert run.report.standing.private
+    assert len(run.report.released) == len(SCHEMA.names)
 
 
 def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_malformed_figures_are_one_sentence_or_harmless(made: Any, path: tuple[A
     _swap(*path)(figures, value)
     # No other error gets out, and what is taken is what it ought to be.
     with contextlib.suppress(MessageError):
-        told = Run.matched(made.run.model, figures, "report.json").told
+        told = Run.matched(made.run.model, figures, "report.json").report
         assert all(np.isfinite(own.counts).all() and own.error > 0 for own in told.released)
         assert told.pairs is None or np.isfinite(told.pairs.noise).all()
         assert all(np.isfinite(spent) for spent in told.seconds.values())
@@ -128,5 +128,5 @@ def test_malformed_figures_are_told(made: Any, path: tuple[Any, ...], value: Any
 def test_what_was_not_stated_is_not_private(made: Any) -> None:
     figures = json.loads((made.folder / "report.json").read_text())
     del figures["standing"]
-    assert not Run.matched(made.run.model, figures, "report.json").told.standing.private
+    assert not Run.matched(made.run.model, figures, "report.json").report.standing.private
     assert isinstance(made.run.model, Model)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from vertimrf.plan.schema import Schema
 from vertimrf.privacy.events import GaussianEvent, GeometricEvent, ThresholdEvent
-from vertimrf.privacy.ledger import Ledger, LedgerEntry
+from vertimrf.privacy.ledger import Kind, Ledger, LedgerEntry
 from vertimrf.report.words import guarantee, in_words, odds, one_in, rests_on, steps
 
 TWO = schema_of(left=(3, 4, 2, 5, 2), right=(2, 3, 4))
@@ -34,30 +34,37 @@ def test_every_line_of_a_ledger_has_a_sentence_of_its_own(options: dict[str, Any
     told = steps(ledger)
     assert len(told) == len(ledger.entries)
     assert math.isclose(sum(step.share for step in told), 1.0)
-    weighed = [step.sentence for step in told if "count sketches of" in step.entry.released and "moves it" in step.entry.noise]
+    assert all(step.entry.kind is not Kind.OTHER for step in told)
+    weighed = [step.sentence for step in told if step.entry.weights is not None]
+    agreed = [step.sentence for step in told if step.entry.kind is Kind.AGREEMENT]
+    assert len(agreed) == (options.get("schema") is SHARED)
+    assert all(f"agree on {TWO.names[0]}." in sentence for sentence in agreed)
     for sentence in weighed:
         assert "A record moves a counter by 5 to " in sentence
     assert bool(weighed) == (not options or options.get("schema") is SHARED)
     for step in told:
         assert "protected by" not in step.sentence, step.entry
-        assert ("not private" in step.sentence) == ("all under the same" in step.entry.released)
+        assert ("not private" in step.sentence) == (step.entry.kind is Kind.SHARED_KEY_SKETCHES)
         assert step.sentence.endswith(".")
         assert step.sentence.lower().startswith((step.entry.party.lower(), "the coordinator"))
 
 
 def test_lines_of_what_is_found_beforehand_too() -> None:
     entries = [
-        LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "…"),
-        LedgerEntry(GeometricEvent(20.0), "left", "bounds and bins of 'age'", "…"),
-        LedgerEntry(ThresholdEvent(20.0, 400), "left", "frequent values of 'town'", "…"),
+        LedgerEntry(GeometricEvent(50.0), "coordinator", "record count, to plan with", "…", kind=Kind.PLANNING_COUNT),
+        LedgerEntry(GeometricEvent(20.0), "left", "bounds and bins of 'age'", "…", kind=Kind.EDGES),
+        LedgerEntry(ThresholdEvent(20.0, 400), "left", "frequent values of 'town'", "…", kind=Kind.VALUES),
     ]
     told = [in_words(entry) for entry in entries]
     assert told[0].startswith("The coordinator counted the records")
     assert "bounds and bins of 'age' from counts" in told[1]
     assert "400 records or more" in told[2]
-    # Of what nobody has thought of, its own words.
-    odd = LedgerEntry(GaussianEvent(3.0), "left", "something else", "noise")
-    assert in_words(odd) == "left released something else; protected by noise."
+    # An entry without a kind, or whose mechanism is not of its kind, is told in its own words; these are not parsed.
+    for odd in (
+        LedgerEntry(GaussianEvent(3.0), "left", "6 R-scores", "noise"),
+        LedgerEntry(GeometricEvent(3.0), "left", "6 R-scores", "noise", kind=Kind.R_SCORES),
+    ):
+        assert in_words(odd) == "left released 6 R-scores; protected by noise."
 
 
 def test_odds_are_those_of_the_best_guess() -> None:
@@ -84,7 +91,7 @@ def test_the_guarantee_is_told_for_what_it_is() -> None:
     assert "add or remove one record" in told
     assert "secret" not in " ".join(guarantee(plan.standing, False))
     several = plan_with(TWO, epsilon=1.0, expected_records=20_000, records_per_person=3).standing
-    assert "up to 3 records" in " ".join(guarantee(several, True))
+    assert "with all of up to 3 records" in " ".join(guarantee(several, True, 3))
     replaced = plan_with(TWO, epsilon=4.0, expected_records=20_000, encoder="grr").standing
     assert "which of two possible records" in " ".join(guarantee(replaced, True))
     assert "hardly any protection" in " ".join(guarantee(plan_with(TWO, epsilon=9.0, expected_records=20_000).standing, True))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from planning import plan_with
 
 from vertimrf.model.clique_budget import CliqueBudget
-from vertimrf.model.fit import fit
-from vertimrf.model.junction_tree import junction_tree
+from vertimrf.model.fit import FitOptions, fit
 from vertimrf.model.measurement import Measurement
 from vertimrf.plan.attribute import Attribute
 from vertimrf.plan.schema import Schema
 from vertimrf.server import global_graph
-from vertimrf.server.global_graph import combine_graphs
+from vertimrf.server.global_graph import _spanning_forest, combine_graphs
 
 N = 10_000.0
 
@@ -79,12 +77,8 @@ def test_graphs_of_many_marginals_are_grown_from_pairs(monkeypatch):
     assert edges >= {(i, i + 1) for i in range(7)}
     assert tree.largest <= 27
     assert [m for m in crossing if tree.covering(m.attributes) >= 0] == list(kept)
-    # A fit of many starts from the model on the way, of few only where that stands far above noise.
+    # The fit starts from the model on the way.
     assert graph.start is not None
-    monkeypatch.undo()
-    assert combine_graphs(plan_of(sizes, 4, tau=27), local, crossing, N).start is not None
-    noisy = [replace(m, sigma=30 * np.asarray(m.sigma)) for m in crossing]
-    assert combine_graphs(plan_of(sizes, 4, tau=27), local[:8], noisy, N).start is None
 
 
 def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
@@ -92,8 +86,7 @@ def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
     codes = chain(sizes, 0.5, seed=3)
     local, crossing = everything(codes, sizes, 4)
     # Steps of one marginal, before which several are refused.
-    monkeypatch.setattr(global_graph, "ADDED_PER_ATTRIBUTE", 0.2)
-    monkeypatch.setattr(global_graph, "LEAST_LEFT", 0.0)
+    monkeypatch.setattr(global_graph, "STEPS", 1000)
     found = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
     told = []
 
@@ -108,15 +101,19 @@ def test_leaving_out_what_has_no_room_changes_no_graph(monkeypatch):
 
 
 def test_the_rest_that_has_room_enters_without_another_comparison(monkeypatch):
-    # However much is left after the first step is taken to be little.
+    # After a forest and five pairs more, fewer than that have room.
     sizes = (4,) * 9
     codes = chain(sizes, 0.5, seed=3)
     local, crossing = everything(codes, sizes, 4)
-    monkeypatch.setattr(global_graph, "LEAST_LEFT", np.inf)
+    monkeypatch.setattr(global_graph, "STEPS", 7)
+    fits = []
+    monkeypatch.setattr(global_graph, "fit", lambda *arguments, **options: fits.append(options) or fit(*arguments, **options))
     graph = combine_graphs(plan_of(sizes, 4, tau=64), local, crossing, N)
     assert graph.tree.largest <= 64
     assert graph.start is not None
     assert graph.start.tree == graph.tree
+    # Independent attributes, a forest, and what has room then.
+    assert [options.get("options", FitOptions()).steps for options in fits] == [50, 50, 1]
     # Direct neighbours stand first and entered first.
     assert all(graph.tree.covering((i, i + 1)) >= 0 for i in range(8))
 
@@ -239,21 +236,23 @@ def test_a_marginal_measured_twice_competes_once(monkeypatch):
     assert len(found.kept) == len(expected.kept) + sum(found.tree.covering(m.attributes) >= 0 for m in again)
 
 
-@pytest.mark.parametrize("better", [0, 1])
-def test_where_a_pair_is_far_from_fitted_smaller_steps_are_tried_and_the_better_graph_kept(monkeypatch, better):
-    sizes = (4,) * 6
-    local, crossing = everything(chain(sizes, 0.05), sizes, 3)
-    steps = []
+def test_first_those_enter_that_join_attributes_which_none_before_has_joined():
+    sizes, codes = (2,) * 7, chain((2,) * 7, 0.5)
+    order = [(0, 1), (2, 3), (0, 2), (1, 3), (4, 5, 6), (4, 6), (1, 2), (3, 5), (0, 6)]
+    larger = [measured(codes, sizes, own) for own in sorted(order)]
+    places = [sorted(order).index(own) for own in order]
+    found = [larger[i].attributes for i in _spanning_forest(larger, places)]
+    assert found == [(0, 1), (2, 3), (0, 2), (4, 5, 6), (3, 5)]
 
-    def grown(plan, one_way, larger, zeros, independent, batch, progress):
-        """A tree of the whole chain, or of its first pair alone."""
-        edges = [(i, i + 1) for i in range(5 if len(steps) == better else 1)]
-        steps.append(batch)
-        tree = junction_tree(sizes, edges)
-        used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
-        return tree, fit(sizes, used, N, tree=tree)
 
-    monkeypatch.setattr(global_graph, "_grown", grown)
-    graph = combine_graphs(plan_of(sizes, 3, tau=16), local, crossing, N)
-    assert steps == ([5] if better == 0 else [5, 1])
-    assert graph.tree.covering((2, 3)) >= 0
+def test_what_a_first_pair_explains_does_not_enter_with_it():
+    """Three copies of one attribute: two pairs join them, and a third would take the room of a pair that tells more."""
+    rng = np.random.default_rng(4)
+    copied, other = rng.integers(0, 4, int(N)), rng.integers(0, 4, int(N))
+    weak = np.where(rng.random(int(N)) < 0.7, rng.integers(0, 4, int(N)), other)
+    codes, sizes = np.array([copied, copied, copied, other, weak]), (4,) * 5
+    local, crossing = everything(codes, sizes, 2)
+    graph = combine_graphs(plan_of(sizes, 2, tau=16), local, crossing, N)
+    assert {clique for clique in graph.tree.cliques if len(clique) == 2} >= {(3, 4)}
+    edges = {pair for clique in graph.tree.cliques for pair in itertools.combinations(clique, 2)}
+    assert len(edges & {(0, 1), (0, 2), (1, 2)}) == 2

@@ -1,6 +1,6 @@
 """Whole runs of parties that hold one attribute of two values each: pairs come out, and so does who is where.
 
-Noise comes from the system's entropy; bounds are more than twice what forty runs had at most (0.0010 and 0.019).
+Noise comes from the system's entropy; bounds are more than twice what twenty runs had at most (0.0013 and 0.015).
 """
 
 from __future__ import annotations

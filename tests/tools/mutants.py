@@ -692,10 +692,24 @@ NAMED: tuple[Mutation, ...] = (
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(
+        "what closes a circle enters a graph with what it is closed by",
+        "server/global_graph.py",
+        "if len(joined) > 1:",
+        "if len(joined) > 0:",
+        ("server/test_global_graph.py",),
+    ),
+    Mutation(
+        "groups of many values weigh no more than others",
+        "plan/weights.py",
+        "(each / fewest) ** EXPONENT",
+        "1",
+        ("plan/test_count_sketch_plan.py",),
+    ),
+    Mutation(
         "presence weighs as much as an attribute",
         "plan/weights.py",
-        "return [1 if group.size == 1 else",
-        "return [15 if group.size == 1 else",
+        "return [attribute if group.tells_values else 1 for",
+        "return [attribute for",
         ("plan/test_count_sketch_plan.py",),
     ),
     Mutation(
@@ -849,7 +863,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "the ledger drops the sketches of agreement",
         "plan/plan.py",
-        'out.append(LedgerEntry(sketch.event, ", ".join(names), released, noise, parts=parts))',
+        'out.append(LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column))',
         "pass",
         ("server/test_shared_columns.py", "test_leaks.py"),
     ),
@@ -1087,8 +1101,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a report that shows the truth claims what its run does",
         "report/page.py",
-        "return run.told.standing.because(*EXACT.reasons) if truth else run.told.standing",
-        "return run.told.standing",
+        "return run.report.standing.because(*EXACT.reasons) if truth else run.report.standing",
+        "return run.report.standing",
         ("report/test_report_page.py::test_the_truth_is_marked_loudly",),
     ),
     Mutation(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vertimrf.plan.attribute import Attribute
-from vertimrf.utility.trees import CATBOOST, SCIKIT, area, categories, learners, told
+from vertimrf.utility.trees import CATBOOST, SCIKIT, area, categories, learners, predict
 
 
 def test_the_area_is_that_of_pairs_in_the_right_order() -> None:
@@ -43,6 +43,6 @@ def test_every_kind_of_trees_learns_categories_and_several_values(name: str) -> 
     grade = np.where(np.isin(job, (0, 2, 5)), 0, np.where(age < 5, 2, 4))
     records = np.array([job, grade, age]).astype(np.uint16)
     attributes = [Attribute.categorical("job", list("abcdef")), Attribute.integer("grade", 5), Attribute.integer("age", 10)]
-    found = told(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
+    found = predict(learners()[name], records[:, :2000], records[:, 2000:], attributes, 1, 0)
     assert found["auc"] > 0.99
     assert found["accuracy"] > 0.98

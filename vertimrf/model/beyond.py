@@ -41,9 +41,9 @@ ROWS, LEAST_ROWS, MOST_ROWS = 3.0, 1 << 17, 1 << 18
 MOST_CELLS = 1 << 20
 MOST_LOOKUPS, MOST_LOOKUPS_OF_FEW_CELLS, ROWS_PER_CELL = 1e8, 4e8, 12
 # A measured marginal stands out where its mean squared residual, in units of sigma, is by so many of its standard deviations
-# above that of noise alone. The others hold to the model: unheld, or held to what was measured, they go by the noise of the
-# sketches and of the weights, and BR2000 lost 7 % where Adult gained 9.
-STANDS_OUT = 1.5
+# above that of noise alone: one in twenty does so by chance. The others hold to the model: unheld, or held to what was measured,
+# they go by the noise of the sketches and of the weights, and BR2000 lost 7 % where Adult gained 9.
+STANDS_OUT = 1.645
 # Cells that fewer of the rows fall into are not held to anything: hardly a row holds their parameters back.
 FEW_ROWS = 8
 # Steps end where the mean squared residual is as large as noise has it (Morozov's discrepancy principle, 1966), or falls by less.

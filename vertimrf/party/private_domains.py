@@ -15,7 +15,7 @@ from ..plan.attribute import MISSING_TEXT, Attribute
 from ..plan.open_schema import OpenSchema, PrivateDomain
 from ..plan.schema import Schema
 from ..privacy.events import Event, GeometricEvent, ThresholdEvent
-from ..privacy.ledger import LedgerEntry
+from ..privacy.ledger import Kind, LedgerEntry
 from ..privacy.noise import Noise, SystemNoise
 from ..tables.ids import shown
 from ..tables.table import by_dictionary, canonical, cell_values, column_numbers, in_records, some
@@ -82,8 +82,10 @@ def find_domains(
         # Named by the noise, so that the same search again has the same name, and is counted once.
         release = source.stream(b"name of a release")(8).hex()
         what = f"{'bounds and bins' if domain.numeric else 'frequent values'} of {domain.name!r}"
+        kind = Kind.EDGES if domain.numeric else Kind.VALUES
         entries = tuple(
-            LedgerEntry(event, party(domain.name), what, _in_words(event), f"{release}-{i}") for i, event in enumerate(events)
+            LedgerEntry(event, party(domain.name), what, _in_words(event), f"{release}-{i}", kind=kind)
+            for i, event in enumerate(events)
         )
         out.append(Finding(domain, attribute, entries))
     return tuple(out)

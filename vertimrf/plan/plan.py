@@ -20,7 +20,7 @@ from ..files.canonical import fingerprint, json_digest
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import MOST_PERSON_RECORDS, Event, GaussianEvent, GeometricEvent, ThresholdEvent, under_replacement
-from ..privacy.ledger import Ledger, LedgerEntry, spent_beforehand
+from ..privacy.ledger import Kind, Ledger, LedgerEntry, spent_beforehand
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
 from .defaults import (
@@ -40,7 +40,7 @@ from .workload import Workload
 
 __all__ = ["LocalPlan", "Plan", "check_target", "target_in_words"]
 
-FORMAT = 7
+KIND, FORMAT = "plan", 7
 # R-scores are released on a grid of 1/16 record; one record moves an R-score by at most 2, and rounding by one grid step more.
 # (R = 1/2 |T - T_A T_B / n|_1: a record moves T by 1 and the product, (n P_A + e_a)(n P_B + e_b) / (n + 1) - n P_A P_B, by at
 # most (n + n + n + 1) / (n + 1) < 3, both in L1.)
@@ -273,7 +273,8 @@ class Plan:
         out = list(self._before)
         noise = f"discrete Gaussian, sigma {self.count_sigma:.1f}"
         person = self.records_per_person
-        out.append(LedgerEntry(GaussianEvent(self.count_sigma, person), self.party_names[0], "record count", noise))
+        counted = GaussianEvent(self.count_sigma, person)
+        out.append(LedgerEntry(counted, self.party_names[0], "record count", noise, kind=Kind.RECORD_COUNT))
         for name, local in zip(self.party_names, self.local, strict=True):
             out.extend(local_entries(name, len(self.schema.varying(name)), local, person))
         for attribute, sketch in zip(self.schema.shared, self.agreement, strict=False):
@@ -281,8 +282,10 @@ class Plan:
             # Each holder's table has one group.
             parts = tuple((name, replace(sketch.event, groups=1).known_hashes) for name in names)
             noise = f"discrete Gaussian of variance {sketch.variance:.2f} in each, {sketch.bits} bits published"
-            released = f"count sketches of whether they agree on {self.schema.names[attribute]}"
-            out.append(LedgerEntry(sketch.event, ", ".join(names), released, noise, parts=parts))
+            column = self.schema.names[attribute]
+            released = f"count sketches of whether they agree on {column}"
+            said = (", ".join(names), released, noise)
+            out.append(LedgerEntry(sketch.event, *said, parts=parts, kind=Kind.AGREEMENT, column=column))
         if self.sketch is not None and self.sketch.publishes_rows:
             out = [replace(entry, event=under_replacement(entry.event)) for entry in out]
         return out
@@ -349,6 +352,7 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """A JSON-able form that :meth:`from_json` reads back."""
         return {
+            "kind": KIND,
             "format": FORMAT,
             "schema": self.schema.to_json(),
             "epsilon": self.epsilon,
@@ -377,6 +381,8 @@ class Plan:
             PlanError: not a plan of this format, or one whose events do not meet its own target.
         """
         try:
+            if data["kind"] != KIND:
+                raise PlanError(f"This is no plan: its kind is {data['kind']!r}.")
             if data["format"] != FORMAT:
                 raise PlanError(f"The plan has format {data['format']!r}; this version reads format {FORMAT}.")
             schema = Schema.from_json(data["schema"])
@@ -510,6 +516,7 @@ def local_entries(name: str, attributes: int, local: LocalPlan, person: int = 1)
             name,
             f"{attributes} one-way marginals",
             gaussian.format(local.one_way_sigma),
+            kind=Kind.ONE_WAY_MARGINALS,
         )
     ]
     pairs = attributes * (attributes - 1) // 2
@@ -520,6 +527,7 @@ def local_entries(name: str, attributes: int, local: LocalPlan, person: int = 1)
                 name,
                 f"{pairs} R-scores",
                 gaussian.format(local.score_sigma / SCORE_GRID),
+                kind=Kind.R_SCORES,
             )
         )
     if local.units:
@@ -529,6 +537,7 @@ def local_entries(name: str, attributes: int, local: LocalPlan, person: int = 1)
                 name,
                 f"larger marginals, {local.units:,} units of measurement",
                 gaussian.format(local.unit_sigma) + " a unit",
+                kind=Kind.LARGER_MARGINALS,
             )
         )
     return entries

@@ -64,8 +64,9 @@ SCORE_SHARE = 0.08
 # encoding takes long; and bins of an attribute, or values of a few attributes taken together.
 CODE_EFFICIENCY = {1: 0.637, 2: 0.881, 3: 0.963, 4: 0.988}
 VARIANCE_PER_GROUP = 2.0
-# Records that the noise of a number's repetitions weighs as many as, over all records: beyond, contrasts gain no more.
-NOISE_OVER_RECORDS = 16.0
+# By how much a contrast's error may be above the least that any number of counters reaches. With t of them it is in proportion to
+# records / sqrt(t) + d / sqrt(4 rho), of which the second part stays.
+ABOVE_LEAST_ERROR = 1 / 16
 # Variances that a Rényi order asks for may be so many times smaller than keeps that case negligible: at 3 the noise is within 2 %
 # of the least (epsilon 0.05 to 2, 10^5 and 10^6 records) and encoding up to four times as fast as at 1; at 4 10 % are lost.
 NEAR_KNOWN = 3.0
@@ -81,10 +82,9 @@ AGREEMENT_NUMBERS = 1 << 17
 # Fewer buckets, and so more noise in each, than where encoding takes long: signs of a few records and little noise are not
 # Gaussian, which at a variance of 2 a group took 0.4 % of the records off the estimate.
 AGREEMENT_VARIANCE_PER_GROUP = 20.0
-# Standard error of contrasts, over the number of records, up to which parities of two attributes pay; most values of attributes
-# beside them; and how many rings of pairs are published.
+# Standard error of contrasts, over the number of records, up to which parities of two attributes pay; and how many
+# rings of pairs are published.
 CONTRAST_NOISE = 0.003
-MOST_BESIDE_PARITIES = 4
 PARITY_RINGS = 3
 # The published encoder: keys, bins of an attribute, and how far above its floor a level is cut: a sketch in 30,000 is.
 PUBLISHED_KEYS = 2000
@@ -188,13 +188,9 @@ class CountSketches:
 
     def configure(self, rho: float) -> tuple[tuple[Group, ...], CrossPartyRelease | None]:
         """See :class:`SketchChoice`."""
-        return self.groups, self.sketch(rho)
-
-    def sketch(self, rho: float) -> CountSketchPlan:
-        """The sketches, with parameters that spend about ``rho`` (zCDP)."""
         sizes = tuple(group.size for group in self.groups)
         shape = self.repetitions, self.buckets, self.bits
-        return _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts, self.weights)
+        return self.groups, _count_sketch_plan(sizes, *shape, rho, self.person, self.contrasts, self.weights)
 
 
 def _count_sketch_plan(
@@ -495,7 +491,7 @@ def _count_sketches(schema: Schema, rho: float, planning: PlanOptions, target: T
     owners = [schema.party_of(group.attributes[0]) for group in groups]
     most_rows = max(sum(k for k, owner in zip(rows, owners, strict=True) if owner == i) for i in range(len(schema.parties)))
     held = records * len(groups) / sum(rows)
-    most = max(4 * rho * (NOISE_OVER_RECORDS * records / d) ** 2, 2.0)
+    most = max(4 * rho * (records / (ABOVE_LEAST_ERROR * d)) ** 2, 2.0)
     options = []
     for bits, efficiency in CODE_EFFICIENCY.items():
         numbers = planning.keys or max(min(8 * target.message_bytes / (bits * most_rows), most), 2.0)
@@ -505,11 +501,9 @@ def _count_sketches(schema: Schema, rho: float, planning: PlanOptions, target: T
     order = _order(rho, target.delta)
     least = LEAST_BUCKETS if person > 1 else 1
     repetitions, buckets = _hash_shape(math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least)
-    even = CountSketches(groups, contrasts, (), repetitions, buckets, -bits, person)
-    if person > 1:
-        # Their price follows sums that are few and small.
-        return even
-    return replace(even, weights=choose_weights(even.sketch(rho), groups, owners, records))
+    # The price for persons follows sums that are few and small.
+    weights = choose_weights(groups, rows) if person == 1 else ()
+    return CountSketches(groups, contrasts, weights, repetitions, buckets, -bits, person)
 
 
 def _order(rho: float, delta: float) -> float:
@@ -573,8 +567,7 @@ def _count_groups(
     groups, contrasts = _groups_of(schema, held, presence=not (person or everybody))
     if everybody:
         return groups, ()
-    few = max((group.size for group in groups), default=0) <= MOST_BESIDE_PARITIES
-    if few and math.prod(schema.sizes) <= planning.tau and not person:
+    if math.prod(schema.sizes) <= planning.tau and not person:
         with_them = _groups_of(schema, held, presence=True, parities=True)
         if _alike(with_them[0]) / math.sqrt(4 * rho) <= CONTRAST_NOISE * records:
             return with_them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -25,7 +26,25 @@ from .events import (
 )
 from .standing import REPLACE, Standing, neighbours_of
 
-__all__ = ["Ledger", "LedgerEntry", "distinct_releases", "spent_beforehand"]
+__all__ = ["Kind", "Ledger", "LedgerEntry", "distinct_releases", "spent_beforehand"]
+
+
+class Kind(StrEnum):
+    """What an entry of the ledger released. Reports choose their sentences by it."""
+
+    RECORD_COUNT = "record count"
+    PLANNING_COUNT = "planning count"
+    EDGES = "edges"
+    VALUES = "values"
+    ONE_WAY_MARGINALS = "one-way marginals"
+    R_SCORES = "R-scores"
+    LARGER_MARGINALS = "larger marginals"
+    AGREEMENT = "agreement"
+    COUNT_SKETCHES = "count sketches"
+    PAIR_SKETCHES = "pair sketches"
+    SHARED_KEY_SKETCHES = "shared-key sketches"
+    RESPONSES = "responses"
+    OTHER = "other"
 
 
 @dataclass(frozen=True)
@@ -42,6 +61,10 @@ class LedgerEntry:
         parts: of an entry of several parties, what each of them releases, priced against somebody who knows the parties' secret:
             (party, event), independent of each other given that secret. Empty where there is no such price, or the entry is one
             party's.
+        kind: what was released. ``released`` says the same in words.
+        column: name of the column that an entry of the kind ``AGREEMENT`` is about. Empty for other kinds.
+        weights: smallest and largest step by which one record moves a counter of weighted count sketches. None where there are no
+            weights.
     """
 
     event: Event
@@ -50,6 +73,9 @@ class LedgerEntry:
     noise: str
     release: str = ""
     parts: tuple[tuple[str, Event], ...] = ()
+    kind: Kind = Kind.OTHER
+    column: str = ""
+    weights: tuple[int, int] | None = None
 
     @property
     def rests_on_secret(self) -> bool:
@@ -71,6 +97,9 @@ class LedgerEntry:
             "event": event_to_json(self.event),
             **({"release": self.release} if self.release else {}),
             **({"parts": [{"party": name, "event": event_to_json(event)} for name, event in self.parts]} if self.parts else {}),
+            **({"kind": self.kind.value} if self.kind is not Kind.OTHER else {}),
+            **({"column": self.column} if self.column else {}),
+            **({"weights": list(self.weights)} if self.weights is not None else {}),
         }
 
     @classmethod
@@ -83,8 +112,12 @@ class LedgerEntry:
         try:
             words = (str(data["party"]), str(data["released"]), str(data["noise"]), str(data.get("release", "")))
             parts = tuple((str(part["party"]), event_from_json(part["event"])) for part in data.get("parts", ()))
-            return cls(event_from_json(data["event"]), *words, parts)
-        except (KeyError, TypeError, AttributeError) as error:
+            kind, weights = Kind(data.get("kind", Kind.OTHER)), None
+            if "weights" in data:
+                least, most = map(int, data["weights"])
+                weights = (least, most)
+            return cls(event_from_json(data["event"]), *words, parts, kind, str(data.get("column", "")), weights)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise PrivacyError(f"This is no ledger entry ({error}).") from None
 
 
@@ -265,6 +298,7 @@ class Ledger:
             for entry, share, spent in zip(self.entries, self.shares, self.spent, strict=True)
         ]
         body = {
+            "kind": "ledger",
             "entries": entries,
             "epsilon": self.epsilon,
             "delta": self.delta,

@@ -1,4 +1,4 @@
-"""The numbers of a report: shares of values, dependence of pairs, distances; of the model, of what was released, of the truth."""
+"""The numbers of a report: shares of values, dependence of pairs, and distances between model, released counts and truth."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Array = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
 
-# Most bars of a chart, where values have an order and where they do not; and most classes of an attribute where its dependence on
-# others is worked out.
+# Largest number of bars of a chart, for ordered and for unordered values; and largest number of classes of an attribute when its
+# dependence on others is computed.
 MOST_BARS, MOST_LYING, MOST_CLASSES = 32, 18, 24
 # Mean absolute value of Gaussian noise of standard deviation 1.
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
@@ -38,9 +38,10 @@ class Series:
 
     Attributes:
         party: name.
-        shares: by bar; errors: their standard errors [both shape=(bars,)].
-        distance: half the sum of absolute differences between it and the model, over all values.
-        noise: what noise alone makes of that.
+        shares: share of records by bar [shape=(bars,)].
+        errors: standard errors of ``shares`` [shape=(bars,)].
+        distance: half the sum of absolute differences between the marginal and the model, over all values.
+        noise: expected ``distance`` from noise alone.
     """
 
     party: str
@@ -52,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One attribute, drawn.
+    """Figures of one attribute.
 
     Attributes:
         attribute: the domain.
@@ -60,9 +61,9 @@ class Column:
         labels: of the bars.
         merged: whether a bar stands for several values.
         model: shares of the records [shape=(bars,)].
-        released: as parties released it.
-        truth: the same shares of the real tables; None where they are not given.
-        off: half the sum of absolute differences between model and truth, over all values; None without truth.
+        released: the marginal as each party released it.
+        truth: shares of the real records [shape=(bars,)]. None without real tables.
+        off: half the sum of absolute differences between model and truth, over all values. None without real tables.
     """
 
     attribute: Attribute
@@ -77,16 +78,19 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Dependence:
-    """How far every two attributes are from independent: the share of records that would have to change for it.
+    """Dependence of every two attributes: the share of records that would have to change to make them independent.
+
+    All matrices have the shape (d, d), are symmetric, and have NaN on the diagonal.
 
     Attributes:
-        model: [shape=(d, d)], symmetric, NaN on the diagonal.
-        estimate: by the messages' estimates, less what noise adds; NaN where nothing measured a pair.
-        beyond: distance between estimate and model less what noise alone makes of it; NaN as in ``estimate``.
-        truth: of the real tables; None where they are not given.
-        off: half the sum of absolute differences between model and truth; None without.
-        across: whether no party holds both attributes [shape=(d, d), bool].
-        resampled: what ``off`` would be on average for as many records drawn anew from the real ones; None without truth.
+        model: dependence in the model.
+        estimate: dependence in the messages' estimates, less the expected contribution of noise. NaN for pairs that were not
+            measured.
+        beyond: distance between estimate and model, less the expected contribution of noise. NaN as in ``estimate``.
+        truth: dependence in the real tables. None without real tables.
+        off: half the sum of absolute differences between model and truth. None without real tables.
+        across: whether no party holds both attributes [bool].
+        resampled: expected mean of ``off`` for as many records drawn from the real ones. None without real tables.
     """
 
     model: Array
@@ -103,13 +107,13 @@ class Content:
     """All figures of a page.
 
     Attributes:
-        columns: in schema order.
-        dependence: of pairs.
+        columns: figures of the attributes, in schema order.
+        dependence: figures of pairs.
         edges: pairs of attributes that are neighbours in the model's graph, the most dependent first.
         coarse: whether attributes of many values were merged into classes for ``dependence``.
-        records: that the model stands for.
-        real: records of the real tables that are compared with; None without.
-        utility: what the model's rows are good for, by :func:`vertimrf.utility.figures.utility`; None if not asked for.
+        records: number of records that the model stands for.
+        real: number of real records. None without real tables.
+        utility: result of :func:`vertimrf.utility.figures.utility` for rows of the model. None if not asked for.
     """
 
     columns: tuple[Column, ...]
@@ -122,34 +126,37 @@ class Content:
 
 
 def content(run: Run, truth: Codes | None = None, label: str | None = None) -> Content:
-    """Work out all figures.
+    """Compute all figures.
 
     Args:
         run: the run.
-        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16], if one may look at them.
-        label: with the truth, an attribute that trees are to tell from the others, trained on the model's rows.
+        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. None if they must not be seen.
+        label: attribute that trees trained on the model's rows predict from the others. Needs ``truth``.
+
+    Returns:
+        The figures.
 
     Raises:
-        SchemaError, TableError, PlanError: of a label, as in :func:`vertimrf.utility.figures.utility`.
+        SchemaError, TableError, PlanError: see :func:`vertimrf.utility.figures.utility`.
     """
     schema, field = run.model.schema, run.model.field
-    released = {a: [own for own in run.told.released if own.attribute == a] for a in range(len(schema.sizes))}
+    released = {a: [marginal for marginal in run.report.released if marginal.attribute == a] for a in range(len(schema.sizes))}
     one_way = [field.marginal((a,)) for a in range(len(schema.sizes))]
     columns = tuple(
         _column(schema, a, counts / field.total, released[a], None if truth is None else _shares(truth, schema.sizes, a))
         for a, counts in enumerate(one_way)
     )
     classes = [classes_of(attribute, counts) for attribute, counts in zip(schema.attributes, one_way, strict=True)]
-    dependence = _dependence(schema, field, run.told.pairs, classes, truth)
+    dependence = _dependence(schema, field, run.report.pairs, classes, truth)
     edges = {pair for clique in field.tree.cliques for pair in itertools.combinations(sorted(clique), 2)}
     ordered = sorted(edges, key=lambda pair: -np.nan_to_num(dependence.model[pair]))
-    coarse = any(own is not None for own in classes)
+    coarse = any(merged is not None for merged in classes)
     useful = None if truth is None or label is None else _utility(run, truth, label)
     return Content(columns, dependence, tuple(ordered), coarse, field.total, None if truth is None else truth.shape[1], useful)
 
 
 def _utility(run: Run, truth: Codes, label: str) -> dict[str, Any]:
-    """What as many rows of the model as it has records are good for, by attributes of more than one value."""
+    """Utility of rows drawn from the model, as many as it has records. Attributes of one value are left out."""
     field, attributes = run.model.field, run.model.schema.attributes
     rows = sample(field, max(round(field.total), 1), np.random.default_rng(0))
     varying = [i for i, attribute in enumerate(attributes) if attribute.size > 1]
@@ -157,15 +164,17 @@ def _utility(run: Run, truth: Codes, label: str) -> dict[str, Any]:
 
 
 def classes_of(attribute: Attribute, counts: Array, most: int = MOST_CLASSES) -> Classes | None:
-    """At most so many classes of an attribute's values: neighbours where there is an order, else the rarest together.
+    """Merge an attribute's values into at most ``most`` classes.
+
+    Ordered values are merged with their neighbours. Of unordered values the rarest are merged.
 
     Args:
         attribute: the domain.
-        counts: by code, of the model: where the rare ones are.
-        most: classes.
+        counts: counts of the model, by code.
+        most: largest number of classes.
 
     Returns:
-        The map code -> class, every class with a code; None where every code is its own.
+        The map code -> class, every class with a code; None if every code is a class.
     """
     size = attribute.size
     if size <= most:
@@ -176,13 +185,13 @@ def classes_of(attribute: Attribute, counts: Array, most: int = MOST_CLASSES) ->
         return out
     present = size - attribute.missing
     groups = most - attribute.missing
-    # Missing values are no neighbours of any.
-    own = np.arange(present) * groups // present
-    return np.append(own, groups) if attribute.missing else own
+    # Missing values have no neighbours: they are a class of their own.
+    classes = np.arange(present) * groups // present
+    return np.append(classes, groups) if attribute.missing else classes
 
 
 def _bars(attribute: Attribute, counts: Array) -> tuple[Classes, tuple[str, ...]]:
-    """What a chart's bars stand for: the map code -> bar, and their labels."""
+    """The map code -> bar of a chart, and the labels of the bars."""
     size = attribute.size
     names = [_label(attribute, code) for code in range(size)]
     classes = classes_of(attribute, counts, MOST_BARS)
@@ -191,7 +200,7 @@ def _bars(attribute: Attribute, counts: Array) -> tuple[Classes, tuple[str, ...]
             return np.arange(size), tuple(names)
         firsts = np.flatnonzero(np.diff(classes, prepend=-1))
         return classes, tuple(names[first] for first in firsts)
-    # The most frequent first, what is missing or merged last.
+    # The most frequent values come first. Missing and merged values come last.
     order = np.argsort(-counts, kind="stable")
     last = size - 1 if attribute.missing else -1
     shown = [int(code) for code in order if code != last][: MOST_LYING - 2]
@@ -204,7 +213,7 @@ def _bars(attribute: Attribute, counts: Array) -> tuple[Classes, tuple[str, ...]
 
 
 def _label(attribute: Attribute, code: int) -> str:
-    """A value, or where a bin begins."""
+    """A value, or the lower edge of a bin."""
     if attribute.missing and code == attribute.size - 1:
         return "missing"
     if attribute.kind == "numeric":
@@ -220,13 +229,13 @@ def _column(schema: Schema, a: int, model: Array, released: Sequence[Released], 
         return np.bincount(bars, weights=values, minlength=len(labels)).astype(np.float64)
 
     series = []
-    for own in released:
-        # Of what the party released itself: parties may hold different people.
-        total = max(float(own.counts.sum()), 1.0)
-        distance = 0.5 * float(np.abs(own.counts / total - model).sum())
-        noise = 0.5 * MEAN_ABSOLUTE * own.error * attribute.size / total
-        errors = own.error / total * np.sqrt(summed(np.ones(attribute.size)))
-        series.append(Series(own.party, summed(own.counts) / total, errors, distance, noise))
+    for marginal in released:
+        # Shares are of this party's records: parties may hold different people.
+        total = max(float(marginal.counts.sum()), 1.0)
+        distance = 0.5 * float(np.abs(marginal.counts / total - model).sum())
+        noise = 0.5 * MEAN_ABSOLUTE * marginal.error * attribute.size / total
+        errors = marginal.error / total * np.sqrt(summed(np.ones(attribute.size)))
+        series.append(Series(marginal.party, summed(marginal.counts) / total, errors, distance, noise))
     return Column(
         attribute,
         tuple(schema.parties[party][0] for party in schema.holders[a]),
@@ -245,18 +254,18 @@ def _shares(codes: Codes, sizes: Sequence[int], a: int) -> Array:
 
 
 def _dependence(
-    schema: Schema, field: MarkovRandomField, told: Pairs | None, classes: Sequence[Classes | None], truth: Codes | None
+    schema: Schema, field: MarkovRandomField, pairs: Pairs | None, classes: Sequence[Classes | None], truth: Codes | None
 ) -> Dependence:
     d = len(schema.sizes)
     model, estimate, beyond = (np.full((d, d), np.nan) for _ in range(3))
-    if told is not None and len(told.places):
-        _enter(model, told.places, told.model_dependence)
-        _enter(estimate, told.places, told.dependence)
-        _enter(beyond, told.places, told.distance - told.noise)
-    every = list(itertools.combinations(range(d), 2))
-    # All pairs of a wide model take seconds: those that the run's figures tell are asked for again only beside the truth.
-    wanted = [pair for pair in every if truth is not None or np.isnan(model[pair])]
-    sizes = [size if own is None else int(own.max()) + 1 for size, own in zip(schema.sizes, classes, strict=True)]
+    if pairs is not None and len(pairs.places):
+        _enter(model, pairs.places, pairs.model_dependence)
+        _enter(estimate, pairs.places, pairs.dependence)
+        _enter(beyond, pairs.places, pairs.distance - pairs.noise)
+    all_pairs = list(itertools.combinations(range(d), 2))
+    # All pairs of a wide model take seconds. Pairs that the report has are computed again only if the truth is given.
+    wanted = [pair for pair in all_pairs if truth is not None or np.isnan(model[pair])]
+    sizes = [size if of is None else int(of.max()) + 1 for size, of in zip(schema.sizes, classes, strict=True)]
     true = off = None
     expected_noise = 0.0
     tables = expected_marginals(field, wanted, [(classes[a], classes[b]) for a, b in wanted])
@@ -264,16 +273,15 @@ def _dependence(
     _enter(model, wanted, [_from_independence(table) for table in shares])
     if truth is not None:
         true, off = np.full((d, d), np.nan), np.full((d, d), np.nan)
-        merged = np.stack([row if own is None else own.astype(np.uint16)[row] for row, own in zip(truth, classes, strict=True)])
+        merged = np.stack([row if of is None else of.astype(np.uint16)[row] for row, of in zip(truth, classes, strict=True)])
         records = max(truth.shape[1], 1)
         for pair, table, counts in zip(wanted, shares, pair_tables(merged, sizes, wanted), strict=True):
             real = counts / records
             _enter(true, [pair], [_from_independence(real)])
             _enter(off, [pair], [0.5 * float(np.abs(table - real).sum())])
             expected_noise += 0.5 * MEAN_ABSOLUTE * float(np.sqrt(real * (1 - real) / records).sum())
-    held = [set(holders) for holders in schema.holders]
-    across = np.array([[not (one & other) for other in held] for one in held])
-    resampled = expected_noise / len(every) if truth is not None and every else None
+    across = np.array([[not set(one) & set(other) for other in schema.holders] for one in schema.holders])
+    resampled = expected_noise / len(all_pairs) if truth is not None and all_pairs else None
     return Dependence(model, estimate, beyond, true, off, across, resampled)
 
 

@@ -1,6 +1,7 @@
-"""The figures of a report, drawn by Matplotlib as SVG that stands in a page: text stays text, each says in words what it shows.
+"""The figures of a report, drawn by Matplotlib as SVG elements of a page.
 
-Colours are those of Okabe and Ito, and cividis in maps, which the colour-blind tell apart; markers and line styles do so too.
+Text stays text, and each figure describes itself in words. Colours are those of Okabe and Ito, and cividis in maps: colour-blind
+readers can tell them apart. Markers and line styles differ as well.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ Array = npt.NDArray[np.float64]
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
-# Okabe and Ito's, by what they stand for.
+# Colours of Okabe and Ito, by meaning.
 MODEL, RELEASED, TRUTH, CROSSING, GREY = "#56B4E9", "#D55E00", "#000000", "#0072B2", "#6E6E6E"
 PARTIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "vertimrf",
-    # A column called "$x" is no formula.
+    # A column called "$x" is not a formula.
     "text.parse_math": False,
     "text.usetex": False,
     "font.family": "sans-serif",
@@ -55,15 +56,15 @@ SETTINGS = {
     "hatch.linewidth": 0.5,
 }
 POINTS = 72
-# What parties released, drawn.
+# Style of the marks of released marginals.
 MARK: dict[str, Any] = {"ms": 3.2, "mfc": "white", "mec": RELEASED, "mew": 1.0, "ecolor": RELEASED, "lw": 0.9}
-# Letters of a name that a figure has room for; what is cut off stands in the tables.
+# Largest number of letters of a name in a figure. The tables have the whole names.
 SHORT, LONG = 13, 24
-# Lines of the graph, across parties and within them; more are a thicket.
+# Largest number of lines of the graph, across parties and within them.
 MOST_EDGES = 100
-# Points are drawn as one picture from here on.
+# From this many points on, points are drawn as one picture.
 MANY_POINTS = 400
-# Attributes of a map from which on it needs a wide page.
+# Largest number of attributes of a map on a page of normal width.
 WIDE = 34
 
 
@@ -79,7 +80,7 @@ def tools() -> Any:
 
 
 def shown(text: str, most: int | None = None) -> str:
-    """A name as a page can show it: control characters, and those that turn writing round, as their numbers; cut to a length."""
+    """A name as a page can show it: control and direction characters as escapes, cut to ``most`` characters."""
     out = "".join(
         f"\\u{ord(letter):04x}" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co") else letter
         for letter in text
@@ -88,10 +89,10 @@ def shown(text: str, most: int | None = None) -> str:
 
 
 def marginal_chart(column: Column, name: str) -> str:
-    """Shares of one attribute's values: bars of the model, marks of what parties released, a line of the truth."""
+    """Shares of one attribute's values: bars for the model, marks for released marginals, lines for the truth."""
     lying = not column.attribute.ordered
     model, labels, truth = column.model, [shown(label, SHORT) for label in column.labels], column.truth
-    released = [(own.shares, own.errors) for own in column.released]
+    released = [(series.shares, series.errors) for series in column.released]
     bars = len(labels)
     places = np.arange(bars)
     height = 0.45 + 0.155 * bars if lying else 1.75
@@ -128,7 +129,7 @@ def marginal_chart(column: Column, name: str) -> str:
 
 
 def _some_labels(axes: Any, column: Column, labels: Sequence[str]) -> None:
-    """Labels under as many bars as have room for them; of bins, at their lower edges."""
+    """Labels under as many bars as there is room for. Labels of bins stand at their lower edges."""
     bars = len(labels)
     missing = column.attribute.missing
     present = bars - missing
@@ -139,7 +140,7 @@ def _some_labels(axes: Any, column: Column, labels: Sequence[str]) -> None:
     ticks = [place + shift for place in places]
     names = [labels[place] for place in places]
     if missing and present:
-        # What is missing has the last word, and room for it.
+        # The label of missing values comes last. Labels that are too close to it are removed.
         while ticks and bars - 1 - ticks[-1] < 0.12 * bars and len(ticks) > 1:
             ticks.pop()
             names.pop()
@@ -150,7 +151,7 @@ def _some_labels(axes: Any, column: Column, labels: Sequence[str]) -> None:
 
 
 def _width(text: str, points: float) -> float:
-    """About how wide a text is in inches, in whatever font a reader has; rather too wide."""
+    """Approximate width of a text in inches. It is rather too large, because the reader's font is unknown."""
     return sum(0.8 if letter.isupper() or letter in "mwMW@%…" else 0.63 for letter in text) * points / POINTS
 
 
@@ -165,7 +166,7 @@ def _marginal_in_words(column: Column) -> str:
     order = np.argsort(-column.model)[:3]
     most = ", ".join(f"{shown(column.labels[i], LONG)} {column.model[i]:.1%}" for i in order)
     parts = [f"Bars are the model: {most}."]
-    parts += [f"Marks are what {shown(own.party)} released: {own.distance:.2%} away." for own in column.released]
+    parts += [f"Marks are what {shown(series.party)} released: {series.distance:.2%} away." for series in column.released]
     if column.off is not None:
         parts.append(f"Lines are the truth: {column.off:.2%} away.")
     return " ".join(parts)
@@ -178,14 +179,14 @@ def attribute_graph(
     edges: Sequence[tuple[int, int]],
     dependence: Dependence,
 ) -> str:
-    """Attributes in a circle, party by party; lines join neighbours in the model's graph, the wider the more dependent.
+    """Attributes in a circle, party by party. Lines join neighbours in the model's graph; wider lines mean more dependence.
 
     Args:
-        names: of the attributes.
-        parties: by attribute, the position of its first holder.
-        party_names: by position.
-        edges: the most dependent first; no more are drawn than :func:`drawn_edges` gives.
-        dependence: of pairs.
+        names: names of the attributes.
+        parties: position of the first holder, by attribute.
+        party_names: names of the parties, by position.
+        edges: pairs of neighbours, the most dependent first. Those of :func:`drawn_edges` are drawn.
+        dependence: dependence of pairs.
     """
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -196,7 +197,7 @@ def attribute_graph(
     strengths = np.nan_to_num(np.array([dependence.model[pair] for pair in drawn]))
     most = max(float(strengths.max(initial=0.0)), 1e-9)
     widest = 4.0 if len(drawn) <= MOST_EDGES else 2.4
-    # A gap of a step and a half between parties.
+    # Parties are separated by a gap of a step and a half.
     gaps = np.cumsum([0.0, *(1.5 * (a != b) for a, b in itertools.pairwise(parties))])
     step = 2 * math.pi / (d + gaps[-1] + (1.5 if len(set(parties)) > 1 else 0.0))
     angles = math.pi / 2 - (np.arange(d) + gaps + 0.75) * step
@@ -205,11 +206,11 @@ def attribute_graph(
         axes: Any = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set_axis_off()
         font = 8.5 if d <= WIDE else 7.0
-        # Room for the longest name beyond the circle.
+        # Leave room for the longest name outside the circle.
         reach = 1.08 / (1 - 2 * max(_width(shown(name, LONG), font) for name in names) / size)
         axes.set_xlim(-reach, reach)
         axes.set_ylim(-reach, reach)
-        for (a, b), strength in sorted(zip(drawn, strengths, strict=True), key=lambda own: own[1]):
+        for (a, b), strength in sorted(zip(drawn, strengths, strict=True), key=lambda edge: edge[1]):
             across = bool(dependence.across[a, b])
             path = Path([(x[a], y[a]), (0.3 * (x[a] + x[b]), 0.3 * (y[a] + y[b])), (x[b], y[b])], [1, 3, 3])
             axes.add_patch(
@@ -245,7 +246,7 @@ def attribute_graph(
 
 
 def drawn_edges(edges: Sequence[tuple[int, int]], dependence: Dependence) -> list[tuple[int, int]]:
-    """Of edges, the most dependent first, those that a graph has room for: as many across parties as within them."""
+    """The edges that a graph has room for: the first ones across parties, and as many within parties."""
     kinds = ([pair for pair in edges if bool(dependence.across[pair]) == across] for across in (True, False))
     return [pair for kind in kinds for pair in kind[:MOST_EDGES]]
 
@@ -256,11 +257,11 @@ def heat_map(
     """A map of all pairs of attributes.
 
     Args:
-        matrix: symmetric [shape=(d, d)]; NaN is left grey.
-        names: of the attributes.
-        parties: by attribute, the position of its first holder; lines part them.
-        title, words: what it shows.
-        most: the value of the brightest colour; the darkest is 0.
+        matrix: symmetric values [shape=(d, d)]. NaN is drawn grey.
+        names: names of the attributes.
+        parties: position of the first holder, by attribute. Lines separate parties.
+        title, words: title and description of the map.
+        most: the value of the brightest colour. The darkest is 0.
         unmeasured: whether grey means that nothing measured a pair.
     """
     from matplotlib import colormaps
@@ -292,19 +293,19 @@ def heat_map(
         return _svg(figure, title, words + measured)
 
 
-def error_chart(predicted: Array, found: Array, across: npt.NDArray[np.bool_], off: Array | None) -> str:
-    """Pairs of attributes: how far noise alone puts the estimate off, beside how far estimate, model and truth are apart.
+def error_chart(predicted: Array, observed: Array, across: npt.NDArray[np.bool_], off: Array | None) -> str:
+    """Errors of pairs of attributes: distances between estimate, model and truth against what noise alone explains.
 
     Args:
-        predicted: what noise alone makes, shares of records [shape=(pairs,)].
-        found: distance between estimate and model.
-        across: whether no party holds both attributes.
-        off: distance between model and truth, where it is known.
+        predicted: expected distance from noise alone, shares of records [shape=(pairs,)].
+        observed: distance between estimate and model, shares of records [shape=(pairs,)].
+        across: whether no party holds both attributes [shape=(pairs,), bool].
+        off: distance between model and truth, shares of records [shape=(pairs,)]. None if the truth is unknown.
     """
     with _drawing((5.2, 3.7)) as figure:
         axes: Any = figure.add_axes((0.115, 0.125, 0.865, 0.855))
-        figures = [predicted, found] + ([] if off is None else [off[np.isfinite(off)]])
-        positive = np.concatenate([own[own > 0] for own in figures])
+        figures = [predicted, observed] + ([] if off is None else [off[np.isfinite(off)]])
+        positive = np.concatenate([series[series > 0] for series in figures])
         low, high = (positive.min() / 1.3, positive.max() * 1.3) if positive.size else (0.01, 1.0)
         many = len(predicted) > MANY_POINTS
         common = {"linestyle": "none", "markersize": 4.0 if not many else 2.6, "rasterized": many, "mew": 0.8}
@@ -312,7 +313,7 @@ def error_chart(predicted: Array, found: Array, across: npt.NDArray[np.bool_], o
         for chosen, marker, colour, where in marks:
             if chosen.any():
                 label = f"{where}: estimate to model"
-                axes.plot(predicted[chosen], found[chosen], marker, mfc="none", mec=colour, label=label, **common)
+                axes.plot(predicted[chosen], observed[chosen], marker, mfc="none", mec=colour, label=label, **common)
         if off is not None:
             axes.plot(predicted, off, "x", color=TRUTH, label="model to truth", **common)
         axes.plot([low, high], [low, high], color=GREY, linewidth=0.9, linestyle="--", label="noise alone")
@@ -328,7 +329,7 @@ def error_chart(predicted: Array, found: Array, across: npt.NDArray[np.bool_], o
         axes.legend(fontsize=7, frameon=False, loc="best")
         words = (
             f"{len(predicted)} pairs of attributes. In the median pair noise alone puts the estimate off by "
-            f"{np.median(predicted):.2%}, and it is {np.median(found):.2%} away from the model."
+            f"{np.median(predicted):.2%}, and it is {np.median(observed):.2%} away from the model."
         )
         if off is not None:
             words += f" The model is {np.nanmedian(off):.2%} away from the truth."
@@ -336,7 +337,7 @@ def error_chart(predicted: Array, found: Array, across: npt.NDArray[np.bool_], o
 
 
 def legend(released: bool, truth: bool) -> str:
-    """What bars, marks and lines of the charts of single attributes are."""
+    """The meaning of bars, marks and lines in charts of single attributes."""
     entries = [("model", "bar")] + [("released, with 2 standard errors", "mark")] * released + [("truth", "line")] * truth
     widths = [0.45 + _width(text, 8.0) for text, _ in entries]
     with _drawing((sum(widths), 0.24)) as figure:
@@ -359,12 +360,12 @@ def legend(released: bool, truth: bool) -> str:
 
 @contextlib.contextmanager
 def _drawing(size: tuple[float, float]) -> Iterator[Figure]:
-    """A figure of so many inches, under the settings of all."""
+    """A figure of a given size in inches, with the settings that all figures share."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(SETTINGS), warnings.catch_warnings():
-        # Letters that the font has no picture of: the page's reader may have one that does.
+        # The font lacks some characters. The reader's font may have them.
         warnings.simplefilter("ignore", UserWarning)
         figure = Figure(figsize=size, dpi=POINTS)
         figure.patch.set_alpha(0.0)
@@ -372,7 +373,7 @@ def _drawing(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def _svg(figure: Figure, title: str, words: str) -> str:
-    """The figure as an element of a page, told in words for who cannot see it; nothing of it refers to anything outside it."""
+    """The figure as an SVG element of a page, with a description in words. It refers to nothing outside itself."""
     out = io.BytesIO()
     figure.savefig(out, format="svg", dpi=150, metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
     root = ElementTree.fromstring(out.getvalue())
@@ -380,11 +381,11 @@ def _svg(figure: Figure, title: str, words: str) -> str:
         for child in list(parent):
             if child.tag == f"{{{SVG}}}metadata" or child.find(f"{{{SVG}}}style") is not None:
                 parent.remove(child)
-    # One page holds many figures: names within them have the figure's before them, and those that nothing refers to go.
+    # One page has many figures: names within a figure get its prefix, and unused names are removed.
     mark = f"f{hashlib.sha256(out.getvalue() + title.encode() + words.encode()).hexdigest()[:12]}"
     used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', out.getvalue().decode()))
     for element in root.iter():
-        # A page's parser knows SVG by its elements' names, and links in it need no name space any more.
+        # An HTML parser recognises SVG by the names of its elements. Links need no name space.
         element.tag = element.tag.removeprefix(f"{{{SVG}}}")
         named = {key.removeprefix(f"{{{XLINK}}}"): value for key, value in element.attrib.items()}
         element.attrib.clear()
@@ -417,5 +418,5 @@ def _svg(figure: Figure, title: str, words: str) -> str:
 
 def _rounded(text: str) -> str:
     """Coordinates to a hundredth of a point, on one line."""
-    shorter = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), text)
+    shorter = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), text)
     return " ".join(shorter.split())

@@ -1,4 +1,4 @@
-"""The page: a run told in one file of HTML that loads nothing and runs nothing."""
+"""The page of a run: one HTML file that loads nothing and runs nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["page", "write_page", "write_report"]
 
 Codes = npt.NDArray[np.uint16]
 
-# Lines of the tables of pairs.
+# Largest number of lines of a table of pairs.
 MOST_LINES = 20
 
 
@@ -45,32 +45,32 @@ def write_report(
     read: ReadOptions = DEFAULT,
     label: str | None = None,
 ) -> Standing:
-    """Write what there is to say of a run as one page of HTML, for people: needs the extra "report".
+    """Write a run's report as one HTML page for people. Needs the extra "report".
 
     Args:
-        run: a trial, or what a server made; or files: a folder that holds a model and its report in JSON, or these two.
+        run: a trial; a server's result; or paths: a folder that holds a model and its JSON report, or these two files.
         out: the page to write.
-        real: the real tables, if one machine may see them all: the page then compares with them, and says that it is not private.
-        id: their id column.
+        real: the real tables, if one machine may see them all. The page then compares with them, and says that it is not private.
+        id: id column of the real tables.
         read: how the real tables are read.
-        label: with real tables, an attribute that trees are to tell from the others: the page then shows what rows of the model
-            are good for, as ``vertimrf evaluate --utility`` does.
+        label: attribute that trees predict from the others. The page then shows the utility of the model's rows, as ``vertimrf
+            evaluate --utility`` does. Needs ``real``.
 
     Returns:
         What the page may claim.
 
     Raises:
-        MessageError: files that cannot be read, or are of different runs.
-        TableError, SchemaError: real tables that cannot be read or do not fit the run's schema.
-        PlanError: real tables without an id, a label without real tables; or Matplotlib, Jinja or, with a label, scikit-learn
-            is not installed.
+        MessageError: files cannot be read, or belong to different runs.
+        TableError, SchemaError: real tables cannot be read or do not fit the run's schema.
+        PlanError: there are real tables without an id, or a label without real tables; or Matplotlib, Jinja or, with a label,
+            scikit-learn is not installed.
 
     Example:
         >>> vertimrf.write_report("results/", "report.html")                                # doctest: +SKIP
     """
     check_tools()
     if label is not None and not real:
-        raise PlanError("What rows are good for is seen beside real ones: give the real tables too, or leave the label out.")
+        raise PlanError("Utility compares with real rows: give the real tables too, or leave the label out.")
     if isinstance(run, str | Path):
         opened = Run.open(run)
     elif isinstance(run, Sequence):
@@ -86,7 +86,7 @@ def write_report(
 
 
 def write_page(run: Run, out: str | Path, truth: Codes | None = None, label: str | None = None) -> Standing:
-    """Write the page of a run; arguments as in :func:`page`. Returns what the page may claim.
+    """Write the page of a run. Arguments as in :func:`page`. Returns what the page may claim.
 
     Raises:
         PlanError: Matplotlib or Jinja is not installed.
@@ -98,15 +98,15 @@ def write_page(run: Run, out: str | Path, truth: Codes | None = None, label: str
 
 
 def standing_of(run: Run, truth: bool) -> Standing:
-    """What a page may claim: what its run's figures do, unless it shows the truth beside them."""
-    return run.told.standing.because(*EXACT.reasons) if truth else run.told.standing
+    """What a page may claim: the standing of the run's report. A page that shows the truth is not private."""
+    return run.report.standing.because(*EXACT.reasons) if truth else run.report.standing
 
 
 def check_tools() -> None:
-    """Refuse before the work where what draws a page is missing.
+    """Check before the work that the packages that draw a page are installed.
 
     Raises:
-        PlanError: it is; the sentence says how to get it.
+        PlanError: one is not. The message says how to install it.
     """
     try:
         import jinja2
@@ -118,29 +118,28 @@ def check_tools() -> None:
 
 
 def page(run: Run, truth: Codes | None = None, label: str | None = None) -> str:
-    """The page as text.
+    """The page as HTML text.
 
     Args:
         run: the run.
-        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]; the page is then for own eyes.
-        label: with the truth, an attribute that trees are to tell from the others.
+        truth: codes of the joined real tables, by the run's schema [shape=(d, n), uint16]. The page is then not private.
+        label: attribute that trees predict from the others. Needs ``truth``.
     """
     import jinja2
 
-    # Every name and value is somebody's: none is taken for HTML.
+    # Names and values come from users: all are escaped.
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"shown": shown, "percent": percent, "count": count}
     source = resources.files(__package__).joinpath("page.html.jinja").read_text(encoding="utf-8")
-    found = content(run, truth, label)
-    return environment.from_string(source).render(_context(run, found))
+    return environment.from_string(source).render(_context(run, content(run, truth, label)))
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure of this package's own: the one thing that goes into a page as it is.
+    """A figure drawn by this package. Nothing else goes into a page unescaped.
 
     Attributes:
-        svg: the element.
+        svg: the SVG element.
     """
 
     svg: str
@@ -154,9 +153,9 @@ class Chart:
     """An attribute's figure and numbers.
 
     Attributes:
-        name: of the attribute.
-        column: its figures.
-        drawing: its chart.
+        name: name of the attribute.
+        column: figures of the attribute.
+        drawing: chart of the attribute.
     """
 
     name: str
@@ -166,14 +165,14 @@ class Chart:
 
 @dataclass(frozen=True)
 class Line:
-    """A pair of attributes in a table, shares of records; None where nothing tells.
+    """A pair of attributes in a table. Shares of records; None where unknown.
 
     Attributes:
-        names, parties: of both attributes.
-        model, estimate, truth: dependence.
-        beyond: distance between estimate and model less noise.
+        names, parties: names of both attributes, and of their holders.
+        model, estimate, truth: dependence in the model, in the estimates and in the real tables.
+        beyond: distance between estimate and model, less noise.
         off: distance between model and truth.
-        predicted, error: standard error of a cell in records, by the plan and by the estimate.
+        predicted, error: standard error of a cell, by the plan and by the estimate, records.
     """
 
     names: tuple[str, str]
@@ -188,7 +187,7 @@ class Line:
 
 
 def percent(share: float | None) -> str:
-    """A share of records with as many digits as mean something; a dash for None."""
+    """A share of records with a sensible number of digits. A dash for None."""
     if share is None:
         return "–"
     digits = 0 if abs(share) >= 0.9995 else 1 if abs(share) >= 0.00995 else 2
@@ -196,68 +195,68 @@ def percent(share: float | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """A number of records, bytes or cells; a dash for None."""
+    """A number of records, bytes or cells. A dash for None."""
     if number is None:
         return "–"
     return f"{number:,.0f}" if abs(number) >= 10 else f"{number:.2g}"
 
 
-def _context(run: Run, found: Content) -> dict[str, Any]:
-    model, told, schema = run.model, run.told, run.model.schema
+def _context(run: Run, content: Content) -> dict[str, Any]:
+    model, report, schema = run.model, run.report, run.model.schema
     ledger, names = model.ledger, schema.names
     parties = [schema.party_of(a) for a in range(len(names))]
     party_names = [name for name, _ in schema.parties]
     charts = [
         Chart(name, column, Drawing(figures.marginal_chart(column, shown(name, 60))))
-        for name, column in zip(names, found.columns, strict=True)
+        for name, column in zip(names, content.columns, strict=True)
     ]
-    truth = found.real is not None
-    graph = figures.attribute_graph(names, parties, party_names, found.edges, found.dependence)
-    lines = _lines(run, found)
-    seconds = sum(told.seconds.values())
+    truth = content.real is not None
+    graph = figures.attribute_graph(names, parties, party_names, content.edges, content.dependence)
+    lines = _lines(run, content)
+    seconds = sum(report.seconds.values())
     size = model.field.summarize()
     return {
         "version": __version__,
-        "told": told,
+        "report": report,
         "model": model,
         "schema": schema,
-        "content": found,
+        "content": content,
         "truth": truth,
         "ledger": ledger,
         "standing": ledger.standing,
         "page_standing": standing_of(run, truth),
-        "guarantee": words.guarantee(ledger.standing, len(party_names) > 1),
+        "guarantee": words.guarantee(ledger.standing, len(party_names) > 1, ledger.records_per_person),
         "rests_on": words.rests_on(len(party_names) > 1, ledger.private, ledger.colluding_epsilon),
         "colluding": _colluding(ledger.colluding_epsilon),
         "steps": words.steps(ledger),
         "several": len(party_names) > 1,
         "charts": {name: [charts[a] for a in schema.party_attributes(name)] for name in party_names},
-        "legend": Drawing(figures.legend(bool(told.released), truth)),
+        "legend": Drawing(figures.legend(bool(report.released), truth)),
         "graph": Drawing(graph),
-        "edges": len(found.edges),
-        "drawn": len(figures.drawn_edges(found.edges, found.dependence)),
-        "crossing": sum(bool(found.dependence.across[pair]) for pair in found.edges),
-        "maps": _maps(found, names, parties, told.pairs is not None),
+        "edges": len(content.edges),
+        "drawn": len(figures.drawn_edges(content.edges, content.dependence)),
+        "crossing": sum(bool(content.dependence.across[pair]) for pair in content.edges),
+        "maps": _maps(content, names, parties, report.pairs is not None),
         "wide": len(names) > figures.WIDE,
-        "errors": _errors(run, found),
-        "strongest": sorted((own for own in lines if _across(own)), key=lambda own: -(own.model or 0.0))[:MOST_LINES],
+        "errors": _errors(run, content),
+        "strongest": sorted((line for line in lines if _across(line)), key=lambda line: -(line.model or 0.0))[:MOST_LINES],
         "farthest": _farthest(lines, truth),
         "meant": words.PHASES,
         "seconds": seconds,
-        "phases": [(phase, spent, spent / seconds if seconds > 0 else 0.0) for phase, spent in told.seconds.items()],
+        "phases": [(phase, spent, spent / seconds if seconds > 0 else 0.0) for phase, spent in report.seconds.items()],
         "size": size,
-        "figures_of": {"columns": _mean([c.off for c in found.columns]), "pairs": _nanmean(found.dependence.off)},
-        "independent": _nanmean(found.dependence.truth),
+        "figures_of": {"columns": _mean([c.off for c in content.columns]), "pairs": _nanmean(content.dependence.off)},
+        "independent": _nanmean(content.dependence.truth),
     }
 
 
 def _colluding(epsilon: float | None) -> str | None:
-    """Epsilon if a party colludes; None where nobody can, or the ledger does not tell."""
+    """Epsilon if a party colludes, as text. None if nobody can collude or the ledger does not say."""
     return None if epsilon is None else "none" if math.isinf(epsilon) else f"{epsilon:.4g}"
 
 
-def _lines(run: Run, found: Content) -> list[Line]:
-    schema, pairs, dependence = run.model.schema, run.told.pairs, found.dependence
+def _lines(run: Run, content: Content) -> list[Line]:
+    schema, pairs, dependence = run.model.schema, run.report.pairs, content.dependence
     predicted, stated = (np.full(dependence.model.shape, np.nan) for _ in range(2))
     if pairs is not None:
         predicted[tuple(pairs.places.T)] = pairs.predicted
@@ -290,34 +289,34 @@ def _across(line: Line) -> bool:
 
 
 def _farthest(lines: Sequence[Line], truth: bool) -> list[Line]:
-    """Pairs that the model has farthest off: from the truth, or, without it, from the estimates beyond their noise."""
+    """Pairs where the model is farthest from the truth. Without the truth, farthest from the estimates beyond their noise."""
     def off(line: Line) -> float:
-        found = line.off if truth else line.beyond
-        return -1.0 if found is None else found
+        distance = line.off if truth else line.beyond
+        return -1.0 if distance is None else distance
 
     return [line for line in sorted(lines, key=off, reverse=True) if off(line) > 0][:MOST_LINES]
 
 
-def _maps(found: Content, names: Sequence[str], parties: Sequence[int], told: bool) -> list[dict[str, Any]]:
-    """Heat maps, those of dependence with one scale and those of distances with another."""
-    own = found.dependence
+def _maps(content: Content, names: Sequence[str], parties: Sequence[int], measured: bool) -> list[dict[str, Any]]:
+    """Heat maps. Maps of dependence share one scale, maps of distances another."""
+    pairs = content.dependence
     if len(names) < 2:
         return []
-    dependence = [own.model] + [own.estimate] * told + ([] if own.truth is None else [own.truth])
-    distances = [own.beyond] * told + ([] if own.off is None else [own.off])
+    dependence = [pairs.model] + [pairs.estimate] * measured + ([] if pairs.truth is None else [pairs.truth])
+    distances = [pairs.beyond] * measured + ([] if pairs.off is None else [pairs.off])
     most, far = _largest(dependence), _largest(distances)
     scale = "Brighter is more dependent."
-    panels = [("Dependence in the model", f"{scale} What the synthetic rows show.", own.model, most, False)]
-    if told:
-        text = f"{scale} What the messages told, less what noise adds."
-        panels.append(("Dependence in the estimates", text, own.estimate, most, True))
-    if own.truth is not None:
-        panels.append(("Dependence in the real tables", f"{scale} The truth.", own.truth, most, False))
-    if told:
+    panels = [("Dependence in the model", f"{scale} What the synthetic rows show.", pairs.model, most, False)]
+    if measured:
+        text = f"{scale} What the messages measured, less what noise adds."
+        panels.append(("Dependence in the estimates", text, pairs.estimate, most, True))
+    if pairs.truth is not None:
+        panels.append(("Dependence in the real tables", f"{scale} The truth.", pairs.truth, most, False))
+    if measured:
         text = "Brighter is farther, in shares of records beyond what noise explains."
-        panels.append(("Estimates and model apart", text, own.beyond, far, True))
-    if own.off is not None:
-        panels.append(("Model and truth apart", "Brighter is farther, in shares of records.", own.off, far, False))
+        panels.append(("Estimates and model apart", text, pairs.beyond, far, True))
+    if pairs.off is not None:
+        panels.append(("Model and truth apart", "Brighter is farther, in shares of records.", pairs.off, far, False))
     return [
         {"title": title, "words": text, "drawing": Drawing(figures.heat_map(matrix, names, parties, title, text, top, grey))}
         for title, text, matrix, top, grey in panels
@@ -328,14 +327,14 @@ def _largest(matrices: Sequence[npt.NDArray[np.float64]]) -> float:
     return max((float(np.nanmax(matrix)) for matrix in matrices if np.isfinite(matrix).any()), default=1.0)
 
 
-def _errors(run: Run, found: Content) -> dict[str, Any] | None:
-    """Predicted and found errors of pairs; None where nothing was told of any."""
-    pairs = run.told.pairs
+def _errors(run: Run, content: Content) -> dict[str, Any] | None:
+    """Predicted and observed errors of pairs. None if no pair was measured."""
+    pairs = run.report.pairs
     if pairs is None or not len(pairs.places):
         return None
     places = (pairs.places[:, 0], pairs.places[:, 1])
-    across = found.dependence.across[places]
-    off = None if found.dependence.off is None else found.dependence.off[places]
+    across = content.dependence.across[places]
+    off = None if content.dependence.off is None else content.dependence.off[places]
     predicted = np.isfinite(pairs.predicted)
     ratio = pairs.error[predicted] / np.maximum(pairs.predicted[predicted], 1e-300)
     return {

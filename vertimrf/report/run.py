@@ -1,4 +1,4 @@
-"""What a run left: its model, and the figures beside it, checked before anything is made of them."""
+"""A run to report on: its model, and the checked content of its JSON report."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ..server.server import Result
 if TYPE_CHECKING:
     from ..trial import Trial
 
-__all__ = ["Pairs", "Released", "Run", "Told"]
+__all__ = ["Pairs", "Released", "Report", "Run"]
 
 Array = npt.NDArray[np.float64]
 REMEDY = "give the JSON file that the run wrote"
-# Where a server's run folder has what the run made.
+# Folder of the results in a server's run folder.
 RESULT = "result"
 
 
@@ -36,10 +36,10 @@ class Released:
     """A one-way marginal as a party released it.
 
     Attributes:
-        attribute: its position in the schema.
+        attribute: position of the attribute in the schema.
         party: name.
-        counts: noisy counts, by code [shape=(size,)]; may be negative.
-        error: their standard deviation, records.
+        counts: noisy counts, by code [shape=(size,), float64]. They may be negative.
+        error: standard deviation of the counts' noise, records.
     """
 
     attribute: int
@@ -50,7 +50,7 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of attributes that were measured, a line each: see :meth:`vertimrf.server.found.Found.to_json`.
+    """Pairs of attributes that were measured: see :meth:`vertimrf.server.found.Found.to_json`.
 
     Attributes:
         places: positions of both attributes [shape=(pairs, 2), int64], the first below the second.
@@ -69,22 +69,24 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """What a run's JSON file tells besides its model.
+class Report:
+    """The content of a run's JSON report, apart from its model.
 
     Attributes:
         standing: what the file may claim.
-        version, encoder, plan: of the library, the sketches and the plan (its fingerprint); empty where it does not say.
-        expected_records, rows: None where it does not say.
-        seconds: wall time per phase.
-        message_bytes: by party; a trial's alone.
-        crossing: names of the cross-party marginals that the model was fitted to.
+        version: version of the library. Empty if the file does not say.
+        encoder: name of the encoder. Empty if the file does not say.
+        plan: fingerprint of the plan. Empty if the file does not say.
+        expected_records, rows: record counts of the plan and of the synthetic table. None if the file does not say.
+        seconds: wall time by phase.
+        message_bytes: size of the message by party. Only reports of trials have it.
+        crossing: attribute names of the cross-party marginals that the model was fitted to.
         warnings: sentences.
         disagreements: sentences on columns that several parties hold.
-        overlap: lines of (who, people, standard error), where parties hold different people.
-        population: whom the rows are of then.
+        overlap: (parties, people, standard error) for each set of parties. Empty unless parties hold different people.
+        population: which people the rows stand for. Empty unless parties hold different people.
         released: one-way marginals as released.
-        pairs: pairs measured; None where it does not say.
+        pairs: pairs that were measured. None if the file does not say.
     """
 
     standing: Standing
@@ -110,26 +112,29 @@ class Run:
 
     Attributes:
         model: what it released.
-        told: what its JSON file tells.
+        report: content of its JSON report.
     """
 
     model: Model
-    told: Told
+    report: Report
 
     @classmethod
     def of(cls, made: Trial | Result) -> Run:
-        """A run at hand: a trial, or what a server made."""
+        """The run of a trial or of a server's result."""
         result = made if isinstance(made, Result) else made.result
         model = Model(result.plan.schema, result.model, result.ledger, result.others)
         return cls.matched(model, made.to_json(), "The run")
 
     @classmethod
     def open(cls, *paths: str | Path) -> Run:
-        """What files hold: a folder with one model and at most one report in JSON, or a server's run folder; or the files
-        themselves, in any order.
+        """Read a run from files.
+
+        Args:
+            paths: a folder with one model and at most one report in JSON, a server's run folder, or the files themselves in any
+                order.
 
         Raises:
-            MessageError: there are none or too many of them, they cannot be read, were altered, or are of different runs.
+            MessageError: a file is missing, cannot be read, was altered, or belongs to another run; or there are too many files.
         """
         files = _listed(paths)
         models = [path for path in files if _begins(path, container.MAGIC) and _is_model(path)]
@@ -142,26 +147,26 @@ class Run:
             )
         model = Model.load(models[0])
         if not reports:
-            return cls(model, Told(model.ledger.standing))
+            return cls(model, Report(model.ledger.standing))
         return cls.matched(model, reports[0][1], str(reports[0][0]))
 
     @classmethod
     def matched(cls, model: Model, figures: Any, where: str) -> Run:
-        """A model with the figures of its run.
+        """Combine a model and the report of the same run.
 
         Args:
             model: the model.
-            figures: what the run's JSON file holds; nothing in it is trusted.
-            where: what to call it in errors.
+            figures: content of the run's JSON report. Nothing in it is trusted.
+            where: what to call the report in errors.
 
         Raises:
-            MessageError: malformed, or of another run.
+            MessageError: the report is malformed, or belongs to another run.
         """
         try:
             stated = model.to_json()
             if _text_of(stated) != _text_of(figures):
-                raise MessageError(f"{where} is of another run than the model; give both files of one run.")
-            return cls(model, _told(figures, model.schema))
+                raise MessageError(f"{where} belongs to another run than the model; give both files of one run.")
+            return cls(model, _read(figures, model.schema))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             if isinstance(error, MessageError):
                 raise
@@ -169,12 +174,12 @@ class Run:
 
 
 def _text_of(figures: Any) -> str:
-    """What a model and the figures of its run have in common, as text: what comes from a file has lists for tuples."""
+    """The part of a report that also follows from the model, as text. Text is compared because files have lists for tuples."""
     return json.dumps([figures["ledger"], figures["cliques"]], sort_keys=True)
 
 
 def _listed(paths: Sequence[str | Path]) -> list[Path]:
-    """The files named, and those in the folders named, or in the results of runs whose folders they are."""
+    """The given files, and the files in the given folders. Of a run folder, the files in its results."""
     out: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -196,7 +201,7 @@ def _begins(path: Path, magic: bytes) -> bool:
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a container holds a model; one that is damaged might, and is opened to say so."""
+    """Whether a container holds a model. True for a damaged container too: opening it gives the error message."""
     try:
         return bool(container.peek(container.read(path), str(path))[0] == "model")
     except MessageError:
@@ -204,20 +209,20 @@ def _is_model(path: Path) -> bool:
 
 
 def _report(path: Path) -> Any:
-    """What a JSON file holds, if it is a run's figures; else None."""
+    """The content of a JSON file if its kind is "report"; else None."""
     if path.stat().st_size > MOST_JSON:
         return None
     content = read_json(path, "report", MessageError)
-    return content if isinstance(content, dict) and "ledger" in content and "cliques" in content else None
+    return content if isinstance(content, dict) and content.get("kind") == "report" else None
 
 
-def _told(figures: Any, schema: Schema) -> Told:
-    """Read and check; raises what :meth:`Run.matched` catches."""
-    found = figures.get("found")
+def _read(figures: Any, schema: Schema) -> Report:
+    """Read and check a report. Raises the errors that :meth:`Run.matched` catches."""
+    measured = figures.get("found")
     overlap = figures.get("overlap", {})
     people = [("+".join(_texts(part["parties"])), _number(part["records"]), _number(part["error"]))
               for part in overlap.get("held_by", [])]  # fmt: skip
-    return Told(
+    return Report(
         standing=Standing.from_json(figures.get("standing")),
         version=_text(figures.get("version", "")),
         encoder=_text(figures.get("encoder", "")),
@@ -226,18 +231,18 @@ def _told(figures: Any, schema: Schema) -> Told:
         rows=_count(figures["rows"]) if "rows" in figures else None,
         seconds={_text(phase): _number(seconds) for phase, seconds in figures.get("seconds", {}).items()},
         message_bytes={_text(party): _count(size) for party, size in figures.get("message_bytes", {}).items()},
-        crossing=tuple(_texts(own) for own in figures.get("cross_party_marginals", [])),
+        crossing=tuple(_texts(names) for names in figures.get("cross_party_marginals", [])),
         warnings=_texts(figures.get("warnings", [])),
         disagreements=tuple(_disagreement(one) for one in figures.get("shared_columns", [])),
         overlap=tuple(people),
         population=_text(figures.get("population", "")),
-        released=() if found is None else tuple(_released(one, schema) for one in found["one_way"]),
-        pairs=None if found is None else _pairs(found["pairs"], len(schema.names)),
+        released=() if measured is None else tuple(_released(one, schema) for one in measured["one_way"]),
+        pairs=None if measured is None else _pairs(measured["pairs"], len(schema.names)),
     )
 
 
 def _released(one: Any, schema: Schema) -> Released:
-    # A name that the schema has not is a ValueError here.
+    # index() raises ValueError for a name that the schema does not have.
     place = schema.names.index(_text(one["attribute"]))
     counts = np.array([_number(count) for count in one["counts"]])
     if counts.shape != (schema.sizes[place],):
@@ -254,7 +259,7 @@ def _pairs(columns: Any, attributes: int) -> Pairs:
         name: np.array([math.nan if name == "predicted" and x is None else _number(x) for x in columns[name]])
         for name in names
     }
-    if any(own.shape != (len(places),) for own in figures.values()):
+    if any(column.shape != (len(places),) for column in figures.values()):
         raise ValueError("its pairs have columns of different lengths")
     return Pairs(places, **figures)
 

@@ -1,26 +1,25 @@
-"""A ledger and its guarantee in words that somebody reads who knows nothing of privacy accounting, a lawyer say."""
+"""A ledger and its guarantee in words, for readers who know nothing of privacy accounting."""
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from ..plan.plan import SCORE_GRID, WEAK_EPSILON
 from ..privacy.events import CountSketchEvent, GaussianEvent, GeometricEvent, GRREvent, SketchEvent, ThresholdEvent
-from ..privacy.ledger import Ledger, LedgerEntry
+from ..privacy.ledger import Kind, Ledger, LedgerEntry
 from ..privacy.standing import REPLACE, Standing
 
 __all__ = ["PHASES", "Step", "guarantee", "odds", "one_in", "rests_on", "steps"]
 
-# What is said of an epsilon up to so much, in keeping with what planning one says (``plan.target_in_words``).
+# Judgements of an epsilon: (largest epsilon, sentence). They agree with ``plan.target_in_words``.
 JUDGED = (
     (1.0, "Usual are targets like this one, ε of 1 and below."),
     (3.0, "Usual are ε of 1 and below; this is more."),
     (WEAK_EPSILON, "Usual are ε of 1 and below, and seldom above 3: this protects little."),
     (math.inf, "Usual are ε of 1 and below, and seldom above 3: this is hardly any protection."),
 )
-# What the phases of a run's times are.
+# What the phases of a run's times measure.
 PHASES = {
     "LocMRF": "parties: counts of their own attributes",
     "LocEnc": "parties: sketches",
@@ -39,8 +38,8 @@ class Step:
     Attributes:
         entry: the line.
         sentence: what was released and what protects it.
-        share: its part of the run's cost, 0 to 1.
-        epsilon: spent so far.
+        share: the line's part of the run's cost, 0 to 1.
+        epsilon: epsilon spent up to and including this line.
     """
 
     entry: LedgerEntry
@@ -58,128 +57,138 @@ def steps(ledger: Ledger) -> tuple[Step, ...]:
 
 
 def in_words(entry: LedgerEntry) -> str:
-    """One line of a ledger as a sentence; of a kind that has none, its own words."""
+    """One line of a ledger as a sentence. A kind without a sentence of its own is described by the entry's own words.
+
+    Args:
+        entry: the line. Its kind selects the sentence, its event fills in the numbers.
+
+    Returns:
+        The sentence.
+    """
     event, released = entry.event, entry.released
-    # A party's name stays as it is written.
     who = {"all parties": "All parties", "coordinator": "The coordinator"}.get(entry.party, entry.party)
-    found = re.match(r"(\d[\d,]*) ", released)
-    number = found[1] if found else ""
-    match event:
-        case GaussianEvent(sigma=sigma) if released == "record count":
+    match entry.kind, event:
+        case Kind.RECORD_COUNT, GaussianEvent(sigma=sigma):
             return f"{who} said how many records it has, with random noise: typically {sigma:,.0f} too many or too few."
-        case GaussianEvent(sigma=sigma) if released.endswith("one-way marginals"):
-            each = "for its attribute" if number == "1" else f"for each of {number} attributes by itself"
+        case Kind.PLANNING_COUNT, GeometricEvent(scale=scale):
+            typical = math.sqrt(2) * scale
+            return f"{who} counted the records, to plan with, with random noise: typically {typical:,.0f} too many or too few."
+        case Kind.EDGES, GeometricEvent(scale=scale):
+            typical = math.sqrt(2) * scale
+            return f"{who} found the {released} from counts with random noise of typically {typical:,.0f} records in each."
+        case Kind.VALUES, ThresholdEvent(threshold=threshold):
+            return f"{who} found the {released}: those that, counted with random noise, {threshold:,} records or more have."
+        case Kind.ONE_WAY_MARGINALS, GaussianEvent(sigma=sigma, count=count):
+            each = "for its attribute" if count == 1 else f"for each of {count} attributes by itself"
             return (
                 f"{who} counted, {each}, the records that have each value, and added random noise to every count: typically "
                 f"{sigma:,.0f} records up or down."
             )
-        case GaussianEvent(sigma=sigma) if released.endswith("R-scores"):
+        case Kind.R_SCORES, GaussianEvent(sigma=sigma, count=count):
             return (
-                f"{who} scored how much any two of its attributes have to do with each other ({number} scores, in records), with "
+                f"{who} scored how strongly any two of its attributes depend on each other ({count} scores, in records), with "
                 f"random noise of typically {sigma / SCORE_GRID:,.0f}."
             )
-        case GaussianEvent(count=units) if released.startswith("larger marginals"):
+        case Kind.LARGER_MARGINALS, GaussianEvent(count=units):
             return (
-                f"{who} counted records by combinations of several of its attributes, with random noise in every count. Which "
-                f"combinations was decided from what stands above; {units:,} units of measurement are what it may spend on them."
+                f"{who} counted records by combinations of several of its attributes, with random noise in every count. The "
+                f"noisy releases above decided which combinations. They may use {units:,} units of measurement."
             )
-        case CountSketchEvent(variance=variance) if "agree on" in released:
-            column = released.split("agree on ", 1)[1]
-            return (
-                f"{who} published coded counters that tell for about how many records they agree on {column}. A record moves a "
-                f"counter by 1; random noise of typically {math.sqrt(variance):,.1f} was added."
-            )
-        case CountSketchEvent(variance=variance, groups=groups, repetitions=repetitions, buckets=buckets):
-            record, step, noise = f"a record is in {groups} of them", "1", f"{math.sqrt(variance):,.1f}"
-            if weighed := re.search(r"moves it \((\d+) to (\d+)\)", entry.noise):
-                record = f"a record is in some of every attribute, and moves them by {groups} in all"
-                least, most = (int(weight) for weight in weighed.groups())
-                step = f"{least} to {most}"
-                noise = f"{math.sqrt(least * variance):,.1f} to {math.sqrt(most * variance):,.1f}"
-            return (
-                f"{who} mixed their records into tables of {repetitions * buckets:,} counters, one table for every value of an "
-                f"attribute, or for what tells its two values apart; {record}. Which counters a record "
-                "moves, and whether up or down, is decided by a secret that the server does not have. A record moves a counter "
-                f"by {step}; random noise of typically {noise} was added, "
-                "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
-                "common."
-            )
-        case SketchEvent(attributes_per_key=attributes, keys=keys) if "all under the same" in released:
-            return (
-                f"{who} published sketches of all {attributes} attributes under the same {keys:,} secret keys, as the original "
-                "paper does. This is not private: complete records can be read off."
-            )
-        case SketchEvent(keys=keys, phantoms=phantoms):
-            return (
-                f"{who} published sketches under {keys:,} secret keys, each for attributes of two parties: of random numbers "
-                f"drawn for every record only the largest, with {phantoms:,} invented records mixed in. They tell about how many "
-                "records two values have in common."
-            )
-        case GRREvent():
+        case Kind.RESPONSES, GRREvent():
             return (
                 f"{who} published every record, with each value replaced by a random one so often that no published value can "
                 "be held against anybody. The number of records is exact."
             )
-        case GeometricEvent(scale=scale) if released.startswith("record count"):
-            typical = math.sqrt(2) * scale
-            return f"{who} counted the records, to plan with, with random noise: typically {typical:,.0f} too many or too few."
-        case GeometricEvent(scale=scale):
-            typical = math.sqrt(2) * scale
-            return f"{who} found the {released} from counts with random noise of typically {typical:,.0f} records in each."
-        case ThresholdEvent(threshold=threshold):
-            return f"{who} found the {released}: those that, counted with random noise, {threshold:,} records or more have."
-    return f"{who} released {released}; protected by {entry.noise}."
+    return _of_sketches(entry, who) or f"{who} released {released}; protected by {entry.noise}."
+
+
+def _of_sketches(entry: LedgerEntry, who: str) -> str:
+    """One line of sketches as a sentence; empty if the line is not one of sketches."""
+    match entry.kind, entry.event:
+        case Kind.AGREEMENT, CountSketchEvent(variance=variance):
+            return (
+                f"{who} published coded counters. Together they tell for about how many records the parties agree on "
+                f"{entry.column}. A record moves a counter by 1; random noise of typically {math.sqrt(variance):,.1f} was added."
+            )
+        case Kind.COUNT_SKETCHES, CountSketchEvent(variance=variance, groups=groups, repetitions=repetitions, buckets=buckets):
+            record, step, noise = f"a record is in {groups} of them", "1", f"{math.sqrt(variance):,.1f}"
+            if entry.weights is not None:
+                least, most = entry.weights
+                record = f"a record is in some tables of every attribute, and moves them by {groups} in all"
+                step = f"{least} to {most}"
+                noise = f"{math.sqrt(least * variance):,.1f} to {math.sqrt(most * variance):,.1f}"
+            return (
+                f"{who} mixed their records into tables of {repetitions * buckets:,} counters. There is one table for every "
+                f"value of an attribute, or one for the difference between its two values; {record}. A secret that the server does "
+                "not have decides which counters a record moves, and whether up or down. A record moves a counter "
+                f"by {step}; random noise of typically {noise} was added, "
+                "and the sum rounded. Only all counters together tell how many records two values of different parties have in "
+                "common."
+            )
+        case Kind.SHARED_KEY_SKETCHES, SketchEvent(attributes_per_key=attributes, keys=keys):
+            return (
+                f"{who} published sketches of all {attributes} attributes under the same {keys:,} secret keys, as the original "
+                "paper does. This is not private: complete records can be read off."
+            )
+        case Kind.PAIR_SKETCHES, SketchEvent(keys=keys, phantoms=phantoms):
+            return (
+                f"{who} published sketches under {keys:,} secret keys, each for attributes of two parties. A sketch is the "
+                f"largest of random numbers drawn for every record; {phantoms:,} invented records are mixed in. The sketches tell "
+                "about how many records two values have in common."
+            )
+    return ""
 
 
 def odds(epsilon: float, delta: float) -> float:
-    """How often at most an observer is right who guesses which of two neighbouring tables was used, both equally likely before.
+    """Largest probability of guessing correctly which of two neighbouring tables was used, if both are equally likely.
 
-    Of two laws that are (epsilon, delta)-close in both directions the total variation is at most
+    The total variation of two distributions that are (epsilon, delta)-close in both directions is at most
     (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) (Kairouz, Oh and Viswanath, 2015).
     """
     return min(1.0, (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon)))
 
 
 def one_in(probability: float) -> str:
-    """A small probability as people say it."""
+    """A small probability as "1 in N"."""
     if probability <= 0:
         return "never"
     times = 1 / probability
-    # Two digits of it.
+    # Round to two significant digits.
     scale = 10.0 ** max(math.floor(math.log10(times)) - 1, 0)
     return f"1 in {round(times / scale) * scale:,.0f}"
 
 
-def guarantee(standing: Standing, several: bool) -> tuple[str, ...]:
+def guarantee(standing: Standing, several: bool, records: int = 1) -> tuple[str, ...]:
     """What a standing means.
 
     Args:
         standing: the claim.
-        several: whether several parties took part, who have a secret.
+        several: whether several parties took part. They share a secret then.
+        records: how many records a person has at most.
     """
     if not standing.private:
         return (
             "No privacy guarantee covers this run.",
-            f"Why: {'; '.join(standing.reasons)}. What it made is to be kept as the tables that it was made of are.",
+            f"Why: {'; '.join(standing.reasons)}. Protect what it made as you protect the real tables.",
         )
     epsilon, delta = float(standing.epsilon or 0.0), float(standing.delta or 0.0)
     if standing.neighbours == REPLACE:
         what = "which of two possible records somebody has in the tables"
         whom = "one record."
-    elif (found := re.search(r"up to (\d+) records", standing.neighbours)) is not None:
-        what = "whether somebody, with all of up to " + found[1] + " records, is in the tables"
-        whom = f"a person, with up to {found[1]} records; who had more was left out with the rest of them."
+    elif records > 1:
+        what = f"whether somebody, with all of up to {records} records, is in the tables"
+        whom = f"a person, with up to {records} records. Further records of a person were left out."
     else:
         what = "whether somebody's record is in the tables"
-        whom = "one record, at every party. Who has several, under several ids, is protected less."
+        whom = "one record, at every party. A person with several records, under several ids, is protected less."
     right = odds(epsilon, delta)
     secret = ", but for the parties' secret" if several else ""
-    judged = next(said for most, said in JUDGED if epsilon <= most)
+    judgement = next(sentence for largest, sentence in JUDGED if epsilon <= largest)
     return (
-        f"Somebody sees all that was released, and anything made of it, and has to guess {what}; beforehand both seemed equally "
-        f"likely. The guess will be right at most {100 * right:.3g} times out of 100; without having seen anything it would be "
-        f"right 50 times. This holds for every person, and whatever else is known to whoever guesses{secret}; it is proved, not "
-        f"measured. {judged}",
+        f"Somebody sees all that was released, and anything made of it, and has to guess {what}. Before, both seemed equally "
+        f"likely. The guess will be right at most {100 * right:.3g} times out of 100. Without having seen anything it would be "
+        f"right 50 times. This holds for every person, and whatever else the guesser knows{secret}. It is proved, not "
+        f"measured. {judgement}",
         f"In the terms of the field: (ε, δ)-differential privacy with ε = {epsilon:.4g} and δ = {delta:.3g} ({one_in(delta)}), "
         f"neighbours: {standing.neighbours}.",
         f"What is protected: {whom}",
@@ -191,8 +200,8 @@ def rests_on(several: bool, private: bool, colluding: float | None = None) -> tu
 
     Args:
         several: whether several parties took part.
-        private: whether there is one.
-        colluding: epsilon if a party colludes with the server; infinite where none holds, None where none is known.
+        private: whether there is a guarantee.
+        colluding: epsilon if a party colludes with the server. Infinite if no epsilon holds, None if none is known.
     """
     if not private:
         return ()
@@ -200,7 +209,7 @@ def rests_on(several: bool, private: bool, colluding: float | None = None) -> tu
     if colluding is None or math.isinf(colluding):
         together = (
             f"{kept} A party that hands it to the server discloses what the others' sketches hold.",
-            "What a party, which knows the secret, can learn of the others' people from the result is not covered by the proof.",
+            "A party knows the secret. What it can learn about the others' people from the result is not covered by the proof.",
         )
     else:
         right = 100 * odds(colluding, 0.0)
@@ -208,7 +217,7 @@ def rests_on(several: bool, private: bool, colluding: float | None = None) -> tu
         together = (
             f"{kept} If a party hands it to the server, what the other parties hold is protected with ε = {colluding:.4g} at the "
             f"same δ, and no better: the guess described above may be right {times}.",
-            "The same ε holds for what a party, which knows the secret, can learn of the others' people from the result.",
+            "The same ε holds for what a party can learn about the others' people from the result, since it knows the secret.",
         )
     return (
         *(together if several else ()),

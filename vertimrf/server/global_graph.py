@@ -29,25 +29,15 @@ __all__ = ["GlobalGraph", "combine_graphs"]
 # graphs, at 0, 0.2 and 0.4, and keeping the best fitted was no better (Adult, BR2000 at epsilon 0.8, five seeds: 0.0441 and
 # 0.0275 against 0.0442 and 0.0271 with this one alone).
 CELL_PRICE = 0.2
-# With more marginals than so many, the graph is grown from pairs alone, and in larger steps. Where they are fewer, pairs alone
-# lose (BR2000: 0.0280 against 0.0271).
+# With more marginals than so many, the graph is grown from pairs alone. Where they are fewer, pairs alone lose (BR2000: 0.0280
+# against 0.0271).
 MANY_MARGINALS = 600
-LARGER_STEPS = 3  # set so that PISA's steps stay as large as they were; not compared
-# Marginals added between two fits, per attribute. From 0.6 to 2.4 it makes no difference beyond noise (Adult at epsilon 0.8, four
-# or five seeds: 0.0439 to 0.0450).
-ADDED_PER_ATTRIBUTE = 0.9
-# Where a pair is left out whose misfit is more than this part of the records, the graph is grown again in so many times smaller
-# steps, and that graph kept if it leaves less. Fire has five attributes that tell the same place; which of their pairs fill the
-# first step decides whether the widest of them find room (sums of misfits of 1.15 and 0.60 records a record, three-way distances
-# of 0.045 and 0.033, from the same count sketches). The worst pairs of Adult and BR2000 leave 0.014 to 0.043 (six runs).
-MUCH_LEFT = 0.1
-FEWER = 3
+# Between two fits one in so many of the pairs enters. On Adult steps of 9 to 36 marginals are the same but for noise (epsilon
+# 0.8, four or five seeds: 0.0439 to 0.0450).
+STEPS = 8
 # How many of the worst fitted marginals of three and more attributes are compared anew for each that is added, since some will
 # find no room.
 COMPARED = 3
-# The growth ends where less than this part of a step is left that has room: it enters in the order it stands in. PISA's last
-# step was a twentieth of the others, and took four fifths of the time.
-LEAST_LEFT = 0.25
 # Such marginals that take a table of more cells are compared with independent attributes instead.
 MOST_CELLS = 1 << 22
 # The fits in between end where a step gains less than this, and each step where its gradient is this small (see fit). At 0.1
@@ -58,11 +48,6 @@ ROUGH_TOLERANCE = 0.3
 # took 27 s on PISA, against 30 with one as good as the others and 40 with none, and the final model is as accurate (three-way
 # distance 0.0650, 0.0648, 0.0658).
 LAST_TOLERANCE = 0.8
-# The final fit starts from the growth's last model where marginals are many, or where so much of their pairs' distance from
-# independent attributes is more than noise (mean of shares): Fire (0.90 to 0.96) and BR2000 at epsilon 3.2 (0.91) lost up to 5 %
-# of the three-way distance without, in twice the time. Below, that model has taken up noise that the fit holds back: with it
-# Adult (0.59 and 0.76 at epsilon 0.2 and 0.8) lost 2 and 1 %, and BR2000 (0.49, 0.72) lost as little as it gained.
-STANDS_OUT = 0.85
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +57,7 @@ class GlobalGraph:
     Attributes:
         kept: the cross-party measurements that found room, in the order given.
         tree: the junction tree.
-        start: the last, rough model of the graph's growth, to start the fit from; None where the fit does better without.
+        start: the last, rough model of the graph's growth, to start the fit from; None where nothing was grown.
         classes: by attribute, the map value -> class of values that the model has as one; the tree is of these.
         warnings: sentences about cliques beyond the plan's tau.
     """
@@ -124,21 +109,11 @@ def combine_graphs(
         tree, start = budget.tree(), None
     else:
         independent = fit(plan.schema.sizes, one_way, total, zeros=zeros, classes=classes)
-        many = len(larger) > MANY_MARGINALS
-        if many:
-            larger = [m for m in larger if len(m.attributes) == 2]
-        batch = max(int(ADDED_PER_ATTRIBUTE * sum(size > 1 for size in sizes)), 1) * (LARGER_STEPS if many else 1)
-        told = progress or Silent()
-        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, told)
-        if not many and batch > FEWER:
-            pairs = [m for m in larger if len(m.attributes) == 2]
-            left = _misfits(pairs, start)
-            if left.max(initial=0.0) > MUCH_LEFT * total:
-                again = _grown(plan, one_way, larger, zeros, independent, batch // FEWER, told)
-                if np.maximum(_misfits(pairs, again[1]), 0).sum() < np.maximum(left, 0).sum():
-                    tree, start = again
-        if not many and _told(larger, independent) < STANDS_OUT:
-            start = None
+        pairs = [m for m in larger if len(m.attributes) == 2]
+        if len(larger) > MANY_MARGINALS:
+            larger = pairs
+        batch = max(len(pairs) // STEPS, 1)
+        tree, start = _grown(plan, one_way, larger, zeros, independent, batch, progress or Silent())
     kept = tuple(m for m in crossing if tree.covering(m.attributes) >= 0)
     return GlobalGraph(kept, tree, start, classes, tuple(warnings))
 
@@ -152,7 +127,11 @@ def _grown(
     batch: int,
     progress: Progress,
 ) -> tuple[JunctionTree, MarkovRandomField]:
-    """A graph grown to tau, a few marginals at a time, and the last model on the way."""
+    """A graph grown to tau, and the last model on the way.
+
+    First a forest enters (Chow and Liu, 1968): what would close a circle is explained by the rest of it, perhaps. Then marginals
+    do a few at a time, by what the model fitted to those before them leaves.
+    """
     sizes, classes = independent.tree.sizes, independent.class_maps
     budget = budget_holding(sizes, plan.tau, zeros)
     value = np.array([math.prod(m.counts.shape) ** -CELL_PRICE * plan.workload.relevance(m.attributes) for m in larger])
@@ -166,11 +145,11 @@ def _grown(
     def order() -> list[int]:
         return sorted((i for i in waiting if scores[i] > 0), key=lambda i: (-scores[i], i))
 
-    while True:
-        progress.advance(*towards(len(budget.edges), max(len(varying) * (together - 1), 1.0)))
+    def enter(marginals: Sequence[int], most: int) -> tuple[int, int]:
+        """Give marginals room, one after the other: how many found some, at most so many, and how many none."""
         added = refused = 0
-        for i in order():
-            if added == batch:
+        for i in marginals:
+            if added == most:
                 break
             # What finds no room now will find none later.
             waiting.remove(i)
@@ -178,18 +157,20 @@ def _grown(
                 added += 1
             else:
                 refused += 1
-        if added < batch:
-            # All that stood above the noise has been tried.
-            return budget.tree(), fitted
+        return added, refused
+
+    added, refused = enter(_spanning_forest(larger, order()), len(sizes))
+    while True:
+        progress.advance(*towards(len(budget.edges), max(len(varying) * (together - 1), 1.0)))
         edges = set(budget.edges)
         waiting = {i for i in waiting if not edges.issuperset(itertools.combinations(larger[i].attributes, 2))}
         if refused > added:
             # The graph fills up: what has no room any more need not be compared.
             waiting = {i for i in waiting if budget.has_room(larger[i].attributes)}
-        ending = len(waiting) < LEAST_LEFT * batch
+        ending = len(waiting) < batch
         if ending:
-            for i in order():
-                budget.try_clique(larger[i].attributes)
+            # They enter in the order in which they stand.
+            enter(order(), batch)
         tree = budget.tree()
         used = [m for m in (*one_way, *larger) if tree.covering(m.attributes) >= 0]
         rough = functools.partial(
@@ -205,6 +186,21 @@ def _grown(
         while worst := sorted(stale.intersection(sorted(waiting, key=lambda i: (-scores[i], i))[: COMPARED * batch])):
             scores[worst] = _misfits([larger[i] for i in worst], fitted) * value[worst]
             stale.difference_update(worst)
+        added, refused = enter(order(), batch)
+        if added < batch:
+            # All that stood above the noise has been tried.
+            return budget.tree(), fitted
+
+
+def _spanning_forest(larger: Sequence[Measurement], order: Sequence[int]) -> list[int]:
+    """Of marginals, in this order, those that join attributes which none before them has joined (Kruskal, 1956)."""
+    out, part = [], {a: a for i in order for a in larger[i].attributes}
+    for i in order:
+        joined = {part[a] for a in larger[i].attributes}
+        if len(joined) > 1:
+            out.append(i)
+            part = {a: min(joined) if own in joined else own for a, own in part.items()}
+    return out
 
 
 def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> npt.NDArray[np.float64]:
@@ -223,13 +219,6 @@ def _misfits(measurements: Sequence[Measurement], fitted: MarkovRandomField) -> 
             table = functools.reduce(np.multiply.outer, [own / fitted.total for own in singles]) * fitted.total
         out[i] = m.misfit(_widened(table, m.counts.shape))
     return out
-
-
-def _told(larger: Sequence[Measurement], independent: MarkovRandomField) -> float:
-    """How much of what pairs say beyond independent attributes is more than noise, on average."""
-    pairs = [m for m in larger if len(m.attributes) == 2]
-    told = [m.told(table) for m, table in zip(pairs, _tables(pairs, independent), strict=True)]
-    return float(np.mean(told)) if told else 0.0
 
 
 def _tables(pairs: Sequence[Measurement], fitted: MarkovRandomField) -> list[npt.NDArray[np.float64]]:

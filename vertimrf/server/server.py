@@ -110,6 +110,7 @@ class Result:
         """What was run, privacy spent, timings, model size, and what the messages told, JSON-able."""
         names = self.plan.schema.names
         return {
+            "kind": "report",
             "version": __version__,
             "plan": self.plan.fingerprint,
             "encoder": self.plan.encoder,

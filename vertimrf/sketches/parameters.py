@@ -17,7 +17,7 @@ from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
 from ..privacy.accountant import epsilon as composed_epsilon
 from ..privacy.events import MOST_COUNT_VARIANCE, CountSketchEvent, Event, GRREvent, SketchEvent
-from ..privacy.ledger import LedgerEntry
+from ..privacy.ledger import Kind, LedgerEntry
 from .claims import claimed_phantoms
 
 __all__ = [
@@ -180,7 +180,7 @@ class SketchPlan(CrossPartyRelease):
         """See :class:`CrossPartyRelease`."""
         noise = f"{self.phantoms} phantoms, levels {self.floor} to {self.ceiling}"
         released = f"sketches of {len(self.pairs)} pairs of attribute groups under {self.event.keys} keys"
-        return [LedgerEntry(self.event, "all parties", released, noise)]
+        return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.PAIR_SKETCHES)]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per scheduled pair that one of the groups takes part in."""
@@ -312,7 +312,9 @@ class CountSketchPlan(CrossPartyRelease):
         released = (
             f"count sketches of {len(self.sizes)} attribute groups, {self.repetitions:,} repetitions of {self.buckets:,} buckets"
         )
-        return [LedgerEntry(replace(self.event, records=person), "all parties", released, noise)]
+        steps = (min(weights), max(weights)) if weights else None
+        event = replace(self.event, records=person)
+        return [LedgerEntry(event, "all parties", released, noise, kind=Kind.COUNT_SKETCHES, weights=steps)]
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; buckets and signs follow from the secret."""
@@ -383,7 +385,7 @@ class SharedKeyPlan(CrossPartyRelease):
             f"at delta {at:.3g}"
         )
         released = f"sketches of {len(self.sizes)} attributes, all under the same {self.keys} keys"
-        return [LedgerEntry(self.event, "all parties", released, noise)]
+        return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.SHARED_KEY_SKETCHES)]
 
     def shapes(self, groups: Sequence[int], rows: int = 0) -> list[tuple[int, int]]:
         """See :class:`CrossPartyRelease`; a table per attribute."""
@@ -484,7 +486,7 @@ class ResponsePlan(CrossPartyRelease):
         claimed = self.claimed_epsilon(delta)
         noise = f"randomised response, epsilon {self.epsilon:.4f} each (Theorem 3 states {claimed:.3g} for all)"
         released = f"every row's {len(self.sizes)} attributes, and how many rows there are"
-        return [LedgerEntry(self.event, "all parties", released, noise)]
+        return [LedgerEntry(self.event, "all parties", released, noise, kind=Kind.RESPONSES)]
 
     def part(self, groups: Sequence[int], person: int = 1) -> Event | None:
         """See :class:`CrossPartyRelease`; responses owe nothing to the secret."""

@@ -1,1 +1,1 @@
-"""What a synthetic table is good for, by the measures that people judge such tables by: exact figures, so for one's own eyes."""
+"""Utility of a synthetic table by common measures. The figures are exact statistics of the real table: not private."""

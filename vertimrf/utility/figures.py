@@ -1,4 +1,4 @@
-"""All figures on what a synthetic table is good for."""
+"""All figures on the utility of a synthetic table."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy.typing as npt
 from ..errors import SchemaError, TableError
 from ..plan.attribute import Attribute
 from .scores import k_marginal, quality
-from .trees import CATBOOST, SCIKIT, learners, propensity, told
+from .trees import CATBOOST, SCIKIT, learners, predict, propensity
 
 __all__ = ["utility"]
 
 Codes = npt.NDArray[np.uint16]
 
-# Most values of a label, and most records that trees are trained on, or tried on.
+# Largest number of values of a label, and of records that trees are trained or tested on.
 MOST_CLASSES = 50
 MOST_ROWS = 100_000
-# Fewer real records than this leave too few to try anything on.
+# Smallest number of records of either table: fewer leave too few test records.
 LEAST_ROWS = 100
 SDMETRICS = "SDMetrics"
 
@@ -28,33 +28,33 @@ SDMETRICS = "SDMetrics"
 def utility(
     real: Codes, synthetic: Codes, attributes: Sequence[Attribute], label: str, seed: int = 0, marginals: int = 300
 ) -> dict[str, Any]:
-    """Trees trained on synthetic records, beside trees trained on as many real ones, tried on other real ones; whether trees tell
-    synthetic records from real ones; and scores of how alike the tables are.
+    """Measure the utility of a synthetic table.
 
-    The synthetic table was made of all real records, those that it is tried on included: what that adds is bounded by the run's
-    epsilon, and small.
+    Trees are trained on synthetic records, and on as many real ones, and tested on other real records. Further trees distinguish
+    synthetic from real records. Scores measure the similarity of the tables. The synthetic table was made from all real records,
+    including the test records. The run's epsilon bounds this effect, which is small.
 
     Args:
-        real, synthetic: records [each shape=(attributes, records), uint16].
-        attributes: whose codes they are.
-        label: the attribute that trees are to tell from the others.
-        seed: of who is tried on, of the trees and of the marginals.
-        marginals: of each k, for the k-marginal score.
+        real, synthetic: codes [each shape=(attributes, records), uint16].
+        attributes: domains of the codes.
+        label: the attribute that trees predict from the others.
+        seed: seed of the split, of the trees and of the marginals.
+        marginals: number of marginals of each k, for the k-marginal score.
 
     Returns:
-        - ``"label"`` as given, and how many records trees were ``"trained"`` on and ``"tried"`` on;
-        - ``"trees"``: by what trained them, "scikit-learn" and, where it is installed, "CatBoost", then by what they were trained
-          on, "synthetic" and "real", ``"auc"`` and ``"accuracy"`` (see :func:`vertimrf.utility.trees.told`);
-        - ``"majority"``: the accuracy of always naming the most frequent value;
-        - ``"propensity"``: the AUC of scikit-learn's trees that tell synthetic records from real ones; 0.5 where they cannot;
-        - ``"k_marginal"``: :func:`vertimrf.utility.scores.k_marginal` of the ``"synthetic"`` records and, to judge it by, of as
+        - ``"label"`` as given, and the numbers of records that trees were ``"trained"`` on and ``"tried"`` on;
+        - ``"trees"``: by library, "scikit-learn" and, if it is installed, "CatBoost", then by training records, "synthetic" and
+          "real", ``"auc"`` and ``"accuracy"`` (see :func:`vertimrf.utility.trees.predict`);
+        - ``"majority"``: the accuracy of always predicting the most frequent value;
+        - ``"propensity"``: the AUC of scikit-learn's trees that distinguish synthetic from real records; 0.5 if they cannot;
+        - ``"k_marginal"``: :func:`vertimrf.utility.scores.k_marginal` of the ``"synthetic"`` records and, for comparison, of as
           many drawn from the real ones, ``"resampled"``;
-        - ``"quality"``: likewise :func:`vertimrf.utility.scores.quality`; only where SDMetrics is installed;
-        - ``"absent"``: what is not installed, and therefore left out.
+        - ``"quality"``: likewise :func:`vertimrf.utility.scores.quality`; only if SDMetrics is installed;
+        - ``"absent"``: libraries that are not installed, and whose figures are therefore left out.
 
     Raises:
-        SchemaError: an unknown label, one of a single value or of very many, or nothing to tell it from.
-        TableError: too few records, or the real ones' label never varies.
+        SchemaError: the label is unknown, has a single value or very many, or is the only attribute.
+        TableError: there are too few records, or the label does not vary in the real ones.
         PlanError: scikit-learn is not installed.
     """
     known = learners()
@@ -74,31 +74,31 @@ def utility(
         )
     rng = np.random.default_rng(seed)
     order = rng.permutation(real.shape[1])
-    tried, own = real[:, order[: len(order) // 2][:MOST_ROWS]], real[:, order[len(order) // 2 :]]
-    count = min(own.shape[1], synthetic.shape[1], MOST_ROWS)
+    tried, kept = real[:, order[: len(order) // 2][:MOST_ROWS]], real[:, order[len(order) // 2 :]]
+    count = min(kept.shape[1], synthetic.shape[1], MOST_ROWS)
     made = synthetic[:, rng.permutation(synthetic.shape[1])]
     truth = tried[place]
     if len(np.unique(truth)) < 2:
         raise TableError(f"All real records have the same {label!r}: there is nothing to tell; name another attribute.")
     compared = {"synthetic": synthetic, "resampled": real[:, rng.integers(real.shape[1], size=synthetic.shape[1])]}
     sizes = [attribute.size for attribute in attributes]
-    alike = {name: quality(real, codes, attributes) for name, codes in compared.items()}
+    quality_scores = {name: quality(real, codes, attributes) for name, codes in compared.items()}
     out: dict[str, Any] = {
         "label": label,
         "trained": count,
         "tried": tried.shape[1],
         "trees": {
             name: {
-                source: told(learner, codes[:, :count], tried, attributes, place, seed)
-                for source, codes in (("synthetic", made), ("real", own))
+                source: predict(learner, codes[:, :count], tried, attributes, place, seed)
+                for source, codes in (("synthetic", made), ("real", kept))
             }
             for name, learner in known.items()
         },
         "majority": float(np.bincount(truth).max() / len(truth)),
         "propensity": propensity(known[SCIKIT], real[:, order[:MOST_ROWS]], made, attributes, seed),
         "k_marginal": {name: k_marginal(real, codes, sizes, marginals, seed) for name, codes in compared.items()},
-        "absent": [CATBOOST] * (CATBOOST not in known) + [SDMETRICS] * (alike["synthetic"] is None),
+        "absent": [CATBOOST] * (CATBOOST not in known) + [SDMETRICS] * (quality_scores["synthetic"] is None),
     }
-    if alike["synthetic"] is not None:
-        out["quality"] = alike
+    if quality_scores["synthetic"] is not None:
+        out["quality"] = quality_scores
     return out

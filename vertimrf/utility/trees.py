@@ -1,7 +1,7 @@
-"""Trees trained on some records and tried on others: how well they tell a label, and whether they tell two tables apart.
+"""Gradient-boosted trees that predict a label, or that distinguish two tables, trained on some records and tested on others.
 
-Gradient-boosted trees on codes: ordered attributes by their order, others as categories. scikit-learn's, and CatBoost's where
-that is installed.
+Trees work on codes. Ordered attributes are numbers to them, others are categories. The trees are scikit-learn's, and CatBoost's
+if it is installed.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..plan.attribute import Attribute
 
-__all__ = ["CATBOOST", "SCIKIT", "Learner", "learners", "propensity", "told"]
+__all__ = ["CATBOOST", "SCIKIT", "Learner", "learners", "predict", "propensity"]
 
 Codes = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float64]
-# Of the positions of categories among the inputs, and a seed, a classifier that is not fitted yet.
+# Makes an unfitted classifier from the positions of categories among the inputs, and a seed.
 Learner = Callable[[Sequence[int], int], Any]
 
 SCIKIT, CATBOOST = "scikit-learn", "CatBoost"
-# Categories that trees can tell apart; of more, all go by their order.
+# Largest number of categories that trees distinguish. Attributes with more are treated as ordered.
 MOST_CATEGORIES = 255
-# Rounds of CatBoost, and categories that are indicators to it, not statistics of the label: on Adult its usual 1,000 rounds of
-# statistics have an AUC of 0.9137 after 106 seconds, this 0.9127 after 3.
+# Rounds of CatBoost. Categories are one-hot encoded, which is much faster than its statistics of the label and about as accurate.
 ROUNDS = 300
 
 
 def learners() -> dict[str, Learner]:
-    """What trains trees, by name: scikit-learn's, and CatBoost's where that is installed.
+    """Makers of classifiers by name: scikit-learn's, and CatBoost's if it is installed.
 
     Raises:
         PlanError: scikit-learn is not installed.
@@ -45,7 +44,7 @@ def learners() -> dict[str, Learner]:
     def scikit(categories: Sequence[int], seed: int) -> Any:
         return HistGradientBoostingClassifier(categorical_features=list(categories), random_state=seed)
 
-    found: dict[str, Learner] = {SCIKIT: scikit}
+    makers: dict[str, Learner] = {SCIKIT: scikit}
     with contextlib.suppress(ImportError):
         from catboost import CatBoostClassifier
 
@@ -55,30 +54,29 @@ def learners() -> dict[str, Learner]:
                 allow_writing_files=False, verbose=False,
             )  # fmt: skip
 
-        found[CATBOOST] = catboost
-    return found
+        makers[CATBOOST] = catboost
+    return makers
 
 
 def categories(attributes: Sequence[Attribute]) -> list[int]:
-    """Positions of the attributes that trees take for categories."""
-    return [i for i, own in enumerate(attributes) if not own.ordered and own.size <= MOST_CATEGORIES]
+    """Positions of the attributes that trees treat as categories."""
+    return [i for i, attribute in enumerate(attributes) if not attribute.ordered and attribute.size <= MOST_CATEGORIES]
 
 
-def told(
+def predict(
     learner: Learner, trained: Codes, tried: Codes, attributes: Sequence[Attribute], place: int, seed: int
 ) -> dict[str, float]:
-    """How well trees that were trained on some records tell a label of others.
+    """Train trees on some records and measure how well they predict a label of others.
 
     Args:
         learner: one of :func:`learners`.
-        trained, tried: records [each shape=(attributes, records), uint16].
-        attributes: whose codes they are.
+        trained, tried: codes of the training and the test records [each shape=(attributes, records), uint16].
+        attributes: domains of the codes.
         place: position of the label.
-        seed: of the trees.
+        seed: seed of the trees.
 
     Returns:
-        ``"auc"``, the area under the receiver operating characteristic (of several values one against the rest each, weighed by
-        how often it occurs), and ``"accuracy"``.
+        ``"auc"``, see :func:`area`, and ``"accuracy"``, the share of correct predictions.
     """
     rest = [i for i in range(len(attributes)) if i != place]
     values = np.unique(trained[place])
@@ -93,23 +91,25 @@ def told(
 
 
 def area(scores: Floats, truth: Codes) -> float:
-    """One value against the rest, weighed by how often it occurs; of two values this is the usual one.
+    """Area under the receiver operating characteristic: mean of one value against the rest, weighted by frequency.
+
+    For two values this is the usual area.
 
     Args:
-        scores: by value [shape=(records, values)].
-        truth: the values [shape=(records,)].
+        scores: scores by value [shape=(records, values), float64].
+        truth: the true values [shape=(records,), uint16].
     """
     from sklearn.metrics import roc_auc_score
 
-    found = [value for value in np.unique(truth) if (truth != value).any()]
-    areas = [float(roc_auc_score(truth == value, scores[:, value])) for value in found]
-    return float(np.average(areas, weights=[(truth == value).sum() for value in found]))
+    present = [value for value in np.unique(truth) if (truth != value).any()]
+    areas = [float(roc_auc_score(truth == value, scores[:, value])) for value in present]
+    return float(np.average(areas, weights=[(truth == value).sum() for value in present]))
 
 
 def propensity(learner: Learner, real: Codes, synthetic: Codes, attributes: Sequence[Attribute], seed: int) -> float:
-    """How well trees tell synthetic records from real ones, as an AUC: trained on half of both, tried on the others.
+    """AUC of trees that distinguish synthetic from real records, trained on half of both and tested on the other half.
 
-    Arguments as of :func:`told`; tables of different lengths count as far as the shorter one goes.
+    Arguments as of :func:`predict`. Of the longer table only as many records are used as the shorter one has.
     """
     from sklearn.metrics import roc_auc_score
 

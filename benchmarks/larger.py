@@ -210,7 +210,7 @@ def rows_cluster(rows: int) -> Iterator[Verdict]:
 
         def encoded(parts: int, size: int) -> ClusterRecords:
             cut = [delayed(made, pure=False)(i, size) for i in range(parts)]
-            return encode_partitions(cut, client, "person", mine, "made up", keys=keys)
+            return encode_partitions(cut, client, "person", mine, name="made up", keys=keys)
 
         # Kernels are loaded, and what one machine makes of a small table is what the cluster does.
         few = encode_table(pa.concat_tables([made(i, 10_000) for i in range(6)]), "person", mine, keys=keys)

@@ -116,11 +116,10 @@ def wrong_options(words: list[str], given: list[str]) -> str | None:
     known = {"--help"} | {name for p in main.params for name in (*p.opts, *p.secondary_opts)}
     left = list(words)
     while isinstance(command, click.Group) and left and not left[0].startswith("-"):
-        # `server offer` is one name beside `server`; `run party` is a command of the group `run`.
-        name = " ".join(left[:2]) if " ".join(left[:2]) in command.commands else left[0]
+        name = left[0]
         if name not in command.commands:
             return f"there is no command vertimrf {' '.join(words[:2] if command is not main else words[:1])}"
-        command, left = command.commands[name], left[len(name.split()) :]
+        command, left = command.commands[name], left[1:]
     known |= {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
     missing = [option for option in given if option not in known]
     return f"vertimrf {command.name} has no {missing[0]}" if missing else None

@@ -181,7 +181,8 @@ def with_found_domains(
     if not schema.wanted:
         return schema.schema
     if spend is None:
-        raise SchemaError(f"The schema's private domains ({', '.join(schema.wanted)}) are yet to be found: `vertimrf domains`.")
+        names = ", ".join(schema.wanted)
+        raise SchemaError(f"The schema's private domains ({names}) are yet to be found: `vertimrf schema domains`.")
     if len(tables) == 1:
         check_columns_of(schema.wanted, tables[0], names[0])
     if person is not None:

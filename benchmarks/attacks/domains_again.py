@@ -35,8 +35,8 @@ def prepare(folder: Path) -> None:
 
 
 def search(folder: Path, out: str, state: Path, part: str = "firm.toml", table: str = "firm.csv") -> subprocess.Popen[bytes]:
-    """`vertimrf domains` in a process of its own."""
-    command = [sys.executable, "-m", "vertimrf", "domains", table, "--schema", part, "--epsilon", "0.5", "--out", out]
+    """`vertimrf schema domains` in a process of its own."""
+    command = [sys.executable, "-m", "vertimrf", "schema", "domains", table, "--schema", part, "--epsilon", "0.5", "--out", out]
     environment = os.environ | {"VERTIMRF_STATE": str(state), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

@@ -32,7 +32,7 @@ RELEASE = Release(plan=b"p" * 32, party=1, table=b"t" * 32)
 ROWS, KEYS = 2000, 1 << 14
 AT_ONCE = 6
 
-# Makes fresh bytes, puts them on record, then writes them out, as `vertimrf party` does; killed before its n-th step on disk.
+# Makes fresh bytes, puts them on record, then writes them out, as `vertimrf run party` does; killed before its n-th step on disk.
 CHILD = """
 import os, signal, sys, time
 from pathlib import Path

@@ -832,6 +832,20 @@ NAMED: tuple[Mutation, ...] = (
         ("test_refusals.py",),
     ),
     Mutation(
+        "comparing ids makes the message",
+        "runs/party_run.py",
+        "if secret is None or not release or self._made(plan):",
+        "if secret is None or self._made(plan):",
+        ("test_cli.py::test_parties_find_out_that_their_ids_are_written_differently",),
+    ),
+    Mutation(
+        "a server looks for room after its work",
+        "runs/server_run.py",
+        "if short := check_space(self.folder, result_bytes(plan, self.settings.rows)):",
+        "if short := check_space(self.folder, 0):",
+        ("test_cli.py::test_a_disk_without_room_is_told_before_the_work",),
+    ),
+    Mutation(
         "a run tells the server's side what it left out",
         "runs/party_run.py",
         "        out = {OFFER: self._folder.key.offer.to_text().encode()}",

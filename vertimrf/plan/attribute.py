@@ -301,7 +301,8 @@ class Attribute:
         name = parts.setdefault("name", "")
         if PRIVATE in (parts.get("bins"), parts.get("values")):
             raise SchemaError(
-                f"Attribute {name!r} has a private domain, which has not been found yet: `vertimrf domains` finds it, with noise."
+                f"Attribute {name!r} has a private domain, which has not been found yet: `vertimrf schema domains` finds it, "
+                "with noise."
             )
         if unknown := sorted(map(str, parts.keys() - set(ATTRIBUTE_KEYS))):
             raise SchemaError(

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from .errors import MessageError, PlanError
 from .files import sealed
-from .files.atomic import MOST_KEY, read_json, write_text
+from .files.atomic import MAX_KEY, read_json, write_text
 
 __all__ = [
     "KeyRing",
@@ -94,7 +94,7 @@ class Offer:
         Raises:
             MessageError: missing, or not an offer.
         """
-        return cls.from_json(read_json(path, "offer", MessageError, MOST_KEY), path)
+        return cls.from_json(read_json(path, "offer", MessageError, MAX_KEY), path)
 
     @classmethod
     def from_json(cls, data: Any, where: str | Path = "The offer") -> Offer:
@@ -380,7 +380,7 @@ def read_kind(path: str | Path, what: str, kinds: Sequence[str], fields: Sequenc
     Raises:
         MessageError: missing, too large, of another kind, or without one of the fields.
     """
-    data: dict[str, Any] = read_json(path, what, MessageError, MOST_KEY)
+    data: dict[str, Any] = read_json(path, what, MessageError, MAX_KEY)
     _check_kind(data, what, kinds, fields, path)
     return data
 

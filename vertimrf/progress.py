@@ -50,21 +50,21 @@ class Logged:
 
     def __init__(self) -> None:
         self._name = ""
-        self._start = self._told = 0.0
+        self._start = self._reported = 0.0
 
     def step(self, name: str) -> None:
         """See :class:`Progress`."""
         now = time.monotonic()
         if self._name:
             LOG.info("%s: took %.1f s", self._name, now - self._start)
-        self._name, self._start, self._told = name, now, now
+        self._name, self._start, self._reported = name, now, now
         LOG.info("%s", name)
 
     def advance(self, done: int, of: int) -> None:
         """See :class:`Progress`."""
         now = time.monotonic()
-        if now - self._told >= OFTEN:
-            self._told = now
+        if now - self._reported >= OFTEN:
+            self._reported = now
             LOG.info("%s: %.0f %%, %.0f s so far", self._name, 100 * done / max(of, 1), now - self._start)
 
 
@@ -120,7 +120,7 @@ def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, 
     first: dict[int, float] = {}
     furthest = 0.0
 
-    def told(step: int, iteration: int, gradient: float) -> None:
+    def report(step: int, iteration: int, gradient: float) -> None:
         nonlocal furthest
         if not math.isfinite(gradient):
             return
@@ -129,7 +129,7 @@ def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, 
         furthest = max(furthest, step + inside)
         progress.advance(*towards(furthest, FIT_STEPS))
 
-    return told
+    return report
 
 
 def for_terminal() -> Progress:

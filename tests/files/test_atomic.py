@@ -77,7 +77,7 @@ def test_no_file_is_read_beyond_its_size(tmp_path):
         read_json(tmp_path / "plan", "plan", MessageError, 100)
     # Larger than any: refused by its size alone, without reading it.
     with (tmp_path / "huge").open("wb") as file:
-        file.truncate(atomic.MOST_JSON + (1 << 40))
+        file.truncate(atomic.MAX_JSON + (1 << 40))
     with pytest.raises(MessageError, match="more than any plan"):
         read_json(tmp_path / "huge", "plan", MessageError)
 

@@ -72,12 +72,12 @@ def seal(plan_file: str, key: str, secret_file: str, out: str) -> None:
 def join(envelopes: str, plan_file: str, key: str, secret_file: str) -> None:
     """Every other party: open its envelope."""
     from ..errors import MessageError
-    from ..files.atomic import MOST_KEY, read_json
+    from ..files.atomic import MAX_KEY, read_json
     from ..party.secret import open_envelope
 
     check_new(secret_file, "messages may have been made with it")
     agreed, own = load_own(plan_file, key)
-    content = read_json(envelopes, "file of envelopes", MessageError, MOST_KEY)
+    content = read_json(envelopes, "file of envelopes", MessageError, MAX_KEY)
     sender, opened = open_envelope(content, agreed.digest(), agreed.sealing_keys(), own)
     opened.save(secret_file)
     click.echo(f"{sender!r} drew the secret. Keep {secret_file} from the server. It is for the plan {agreed.fingerprint}.")

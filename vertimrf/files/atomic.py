@@ -17,8 +17,8 @@ from .canonical import json_of
 
 __all__ = [
     "DRAFT",
-    "MOST_JSON",
-    "MOST_KEY",
+    "MAX_JSON",
+    "MAX_KEY",
     "draft_of",
     "kind_of",
     "open_regular",
@@ -33,8 +33,8 @@ __all__ = [
 
 # Largest files that are read, bytes: keys, offers, secrets and envelopes; plans, schemas and reports, which list
 # values. A file that somebody else sent must not fill the memory of who looks at it.
-MOST_KEY = 1 << 20
-MOST_JSON = 1 << 26
+MAX_KEY = 1 << 20
+MAX_JSON = 1 << 26
 # Names of drafts: those of the files that they were to be, behind a dot and eight digits.
 DRAFT = re.compile(r"\.[0-9a-f]{8}\.(.+)")
 KINDS = {
@@ -167,7 +167,7 @@ def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFErro
     return data
 
 
-def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MOST_JSON) -> Any:
+def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MAX_JSON) -> Any:
     """Read a JSON file that ought to be, say, a "plan".
 
     Raises:

@@ -19,7 +19,7 @@ BITS = 5 * GROUP * GROUPS
 READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": "", "\u2010": "", "\u2011": "", "\u2013": ""})
 
 # Objects and lists within each other: files of this library have a tenth of it.
-MOST_DEPTH = 64
+MAX_DEPTH = 64
 
 
 def json_of(text: bytes | str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
@@ -46,7 +46,7 @@ def check_depth(content: Any) -> Any:
         ValueError: they do.
     """
     level = [content]
-    for _ in range(MOST_DEPTH):
+    for _ in range(MAX_DEPTH):
         inside = (at.values() if isinstance(at, dict) else at for at in level if isinstance(at, dict | list))
         level = [value for values in inside for value in values if isinstance(value, dict | list)]
         if not level:
@@ -75,7 +75,7 @@ def fingerprint(value: bytes) -> str:
     return "-".join(letters[i : i + GROUP] for i in range(0, len(letters), GROUP))
 
 
-def same_fingerprint(given: str, own: str) -> bool:
+def same_fingerprint(given: str, expected: str) -> bool:
     """Whether a fingerprint as people write it, in any case, with or without dashes and spaces, is this one, in full.
 
     Raises:
@@ -84,7 +84,7 @@ def same_fingerprint(given: str, own: str) -> bool:
     read = "".join(given.upper().translate(READ_AS).split())
     if len(read) != GROUP * GROUPS or set(read) - set(ALPHABET):
         raise MessageError(
-            f"{given!r} is no whole fingerprint: one has {GROUPS} groups of {GROUP} letters and digits, like {own[:9]}-…; "
+            f"{given!r} is no whole fingerprint: one has {GROUPS} groups of {GROUP} letters and digits, like {expected[:9]}-…; "
             "compare all of it."
         )
-    return read == own.replace("-", "")
+    return read == expected.replace("-", "")

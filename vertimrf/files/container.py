@@ -27,7 +27,7 @@ VERSION = 1
 DIGEST = 32
 PREFIX = struct.Struct("<4sHI")
 # Models are the largest; messages have a limit of their own, by their plan.
-MOST_BYTES = 1 << 32
+MAX_BYTES = 1 << 32
 DTYPES = {"uint8", "uint16", "int64", "float64"}
 
 
@@ -53,9 +53,9 @@ def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], dict[str
     Raises:
         MessageError: not such a file, another version or kind, truncated or altered.
     """
-    found, header, arrays = peek(data, where)
-    if found != kind:
-        raise MessageError(f"{where} is a {found}, not a {kind}.")
+    actual, header, arrays = peek(data, where)
+    if actual != kind:
+        raise MessageError(f"{where} is a {actual}, not a {kind}.")
     return header, arrays
 
 
@@ -106,4 +106,4 @@ def read(path: str | Path) -> bytes:
     Raises:
         MessageError: the file cannot be read, or is larger than models are.
     """
-    return read_bytes(path, "file", MessageError, MOST_BYTES)
+    return read_bytes(path, "file", MessageError, MAX_BYTES)

@@ -28,7 +28,7 @@ PREFIX = struct.Struct("<4sHI")
 TAG = 16
 CHUNK = 1 << 16
 # A header holds names, digests and a public key.
-MOST_HEAD = 1 << 16
+MAX_HEAD = 1 << 16
 
 
 def pack_head(header: dict[str, Any]) -> bytes:
@@ -66,7 +66,7 @@ def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
     _, version, length = PREFIX.unpack_from(data)
     if version != VERSION:
         raise MessageError(f"{where} is a sealed file of version {version}; this release reads version {VERSION}.")
-    if length > MOST_HEAD or PREFIX.size + length + TAG > len(data):
+    if length > MAX_HEAD or PREFIX.size + length + TAG > len(data):
         raise MessageError(f"{where} is truncated or altered: its header does not fit; have it sent again.")
     beginning = bytes(data[: PREFIX.size + length])
     try:
@@ -97,7 +97,7 @@ def open_chunks(head: bytes, key: bytes, data: bytes) -> bytes | None:
 
 def most_bytes(contents: int) -> int:
     """The most bytes that a sealed file of so many bytes of contents has."""
-    return PREFIX.size + MOST_HEAD + contents + TAG * (contents // CHUNK + 1)
+    return PREFIX.size + MAX_HEAD + contents + TAG * (contents // CHUNK + 1)
 
 
 def _nonce(number: int, last: bool) -> bytes:

@@ -74,10 +74,10 @@ class SharedFolder:
         with self._beneath(parts, make=True) as folder:
             assert folder is not None
             # Drafts of a process that was killed: a file has one writer, and that one works alone on its run.
-            for left in os.listdir(folder):
-                if (draft := DRAFT.fullmatch(left)) and draft[1] == last:
+            for entry in os.listdir(folder):
+                if (draft := DRAFT.fullmatch(entry)) and draft[1] == last:
                     with suppress(OSError):
-                        os.unlink(left, dir_fd=folder)
+                        os.unlink(entry, dir_fd=folder)
             try:
                 with replacing(last, synced=True, dir_fd=folder) as file:
                     file.write(data)
@@ -91,11 +91,11 @@ class SharedFolder:
             if folder is None:
                 return None
             try:
-                found = os.stat(last, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(last, dir_fd=folder, follow_symlinks=False)
             except OSError:
                 return None
-            whole = stat.S_ISREG(found.st_mode)
-            return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if whole else None
+            whole = stat.S_ISREG(status.st_mode)
+            return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) if whole else None
 
     @contextmanager
     def _beneath(self, parts: Sequence[str], make: bool = False) -> Iterator[int | None]:

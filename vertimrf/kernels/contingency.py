@@ -28,7 +28,7 @@ JOINT_CELLS = 1 << 15
 # Records whose cell numbers are worked out at once, and fewest records worth a thread.
 CHUNK, SHARE = 4096, 1 << 20
 # Cells of two-way tables that are counted at once where one table after the other will do.
-MOST_CELLS = 1 << 24
+MAX_CELLS = 1 << 24
 
 
 def contingency(
@@ -86,8 +86,8 @@ def all_pairs(
 
     out: dict[tuple[int, int], Counts] = {}
     with ThreadPoolExecutor(several if apart else 1) as pool:
-        for found in pool.map(lambda item: count(*item), joints):
-            out.update(found)
+        for tables in pool.map(lambda item: count(*item), joints):
+            out.update(tables)
     return [out[a, b] if a < b else np.ascontiguousarray(out[b, a].T) for a, b in pairs]
 
 
@@ -98,7 +98,7 @@ def pair_tables(
     add up.
     """
     ends = itertools.accumulate(int(sizes[a]) * int(sizes[b]) for a, b in pairs)
-    batches = itertools.groupby(zip(pairs, ends, strict=True), lambda pair: pair[1] // MOST_CELLS)
+    batches = itertools.groupby(zip(pairs, ends, strict=True), lambda pair: pair[1] // MAX_CELLS)
     for _, batch in batches:
         yield from all_pairs(codes, sizes, [pair for pair, _ in batch])
 
@@ -109,18 +109,18 @@ def _joints(
     """Attribute sets of at most ``limit`` cells (pairs excepted) that together hold every pair, found greedily; with each the
     pairs that it is the first to hold.
     """
-    left = np.zeros((len(sizes), len(sizes)), np.bool_)
+    uncovered = np.zeros((len(sizes), len(sizes)), np.bool_)
     for a, b in pairs:
-        left[a, b] = left[b, a] = True
+        uncovered[a, b] = uncovered[b, a] = True
     counts = np.array(sizes, np.int64)
     logs = np.log(counts + 1.0)
     out = []
     for a, b in sorted(pairs, key=lambda p: (sizes[p[0]] * sizes[p[1]], p), reverse=True):
-        if not left[a, b]:
+        if not uncovered[a, b]:
             continue
         joint = [a, b]
         cells = int(counts[a] * counts[b])
-        served = left[a].astype(np.int64) + left[b]
+        served = uncovered[a].astype(np.int64) + uncovered[b]
         while True:
             # The attribute that serves the most new pairs for the logarithm of its size.
             gains = np.where(cells * counts <= limit, served / logs, 0.0)
@@ -130,10 +130,10 @@ def _joints(
                 break
             joint.append(chosen)
             cells *= int(counts[chosen])
-            served += left[chosen]
+            served += uncovered[chosen]
         ordered = sorted(joint)
-        out.append((tuple(ordered), [p for p in itertools.combinations(ordered, 2) if left[p]]))
-        left[np.ix_(ordered, ordered)] = False
+        out.append((tuple(ordered), [p for p in itertools.combinations(ordered, 2) if uncovered[p]]))
+        uncovered[np.ix_(ordered, ordered)] = False
     return out
 
 

@@ -62,9 +62,9 @@ def eight_bytes(data, at):  # type: ignore[no-untyped-def]
 @kernel(forceinline=True)
 def message_word(word, done, length):  # type: ignore[no-untyped-def]
     """The word that SipHash takes in after ``done`` bytes: eight bytes, or those that are left and the length modulo 256."""
-    left = length - done
-    kept = (U64(1) << ((left & U64(7)) << U64(3))) - U64(1)
-    return word if left >= U64(8) else (word & kept) | (length << U64(56))
+    remaining = length - done
+    kept = (U64(1) << ((remaining & U64(7)) << U64(3))) - U64(1)
+    return word if remaining >= U64(8) else (word & kept) | (length << U64(56))
 
 
 @kernel(forceinline=True)
@@ -142,10 +142,10 @@ def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-d
     """Decimal text right-aligned in ``text`` [uint8], up to ``end``; returns where it begins."""
     at = end
     while True:
-        rest = magnitude // U64(10)
+        quotient = magnitude // U64(10)
         at -= 1
-        text[at] = np.uint8(48) + np.uint8(magnitude - rest * U64(10))
-        magnitude = rest
+        text[at] = np.uint8(48) + np.uint8(magnitude - quotient * U64(10))
+        magnitude = quotient
         if magnitude == U64(0):
             break
     if negative:

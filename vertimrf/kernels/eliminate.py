@@ -71,7 +71,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
     n = logs.size
     adjacent = neighbours.copy()
     price = np.full((n, 3), np.inf)
-    left = np.ones(n, np.bool_)
+    present = np.ones(n, np.bool_)
     stale = np.ones(n, np.bool_)
     around = np.empty(n, np.int64)
     count = 0
@@ -79,7 +79,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
     for _ in range(n):
         v = -1
         for u in range(n):
-            if not left[u]:
+            if not present[u]:
                 continue
             if stale[u]:
                 _prices(adjacent, logs, u, heuristic, price[u])
@@ -117,7 +117,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
                 total += logs[around[i]]
             cells[count] = total
             count += 1
-        left[v] = False
+        present[v] = False
         for i in range(degree):
             u = around[i]
             adjacent[u, v] = False

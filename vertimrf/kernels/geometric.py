@@ -83,9 +83,9 @@ def group_by_value(
     least = max(SHARE, 4 * size)
     counted = in_slices(codes.size, least, lambda begin, end: (begin, _count(codes, begin, end, size)))
     # Where each slice puts its first record of each value: value after value, and within one slice after slice.
-    held = np.stack([counts for _, counts in counted], axis=1)
-    ends = held.cumsum().reshape(held.shape)
-    places = dict(zip([begin for begin, _ in counted], np.ascontiguousarray((ends - held).T), strict=True))
+    record_counts = np.stack([counts for _, counts in counted], axis=1)
+    ends = record_counts.cumsum().reshape(record_counts.shape)
+    places = dict(zip([begin for begin, _ in counted], np.ascontiguousarray((ends - record_counts).T), strict=True))
     starts = np.append(places[0], ends[-1, -1])
     in_slices(codes.size, least, lambda begin, end: _place(digests, codes, begin, end, places[begin], grouped))
     return starts
@@ -122,7 +122,7 @@ def count_values(codes, first_row, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance(words, count, per_key, position, fraction, rest):  # type: ignore[no-untyped-def]
+def advance(words, count, per_key, position, fraction, complement):  # type: ignore[no-untyped-def]
     """Move each stream one exponential gap along the hazard axis: position += -ln(word / 2^64) * per_key.
 
     Args:
@@ -133,7 +133,7 @@ def advance(words, count, per_key, position, fraction, rest):  # type: ignore[no
     """
     for a in range(count):
         fraction[a] = np.float64(words[a] | np.uint64(1)) * UNIT
-        rest[a] = np.float64(~words[a]) * UNIT
+        complement[a] = np.float64(~words[a]) * UNIT
     bits = fraction.view(np.int64)
     for a in range(count):
         # fraction = g * 2^octave with g in [sqrt(1/2), sqrt(2)); -ln g = 2 artanh((1 - g) / (1 + g)). In the top octave
@@ -141,7 +141,7 @@ def advance(words, count, per_key, position, fraction, rest):  # type: ignore[no
         octave = (bits[a] - SQRT_HALF) >> 52
         bits[a] -= octave << 52
         g = fraction[a]
-        short = rest[a] if octave == 0 else 1.0 - g
+        short = complement[a] if octave == 0 else 1.0 - g
         s = short / (1.0 + g)
         z = s * s
         z2 = z * z
@@ -358,7 +358,7 @@ def _encode_slice(  # type: ignore[no-untyped-def]
     bound = np.empty(TILE, np.float64)
     position = np.empty(TILE, np.float64)
     fraction = np.empty(TILE, np.float64)
-    rest = np.empty(TILE, np.float64)
+    complement = np.empty(TILE, np.float64)
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
         fill_words(k0, k1, digests[first:], count, tail(block, np.int64(0)), word)
@@ -380,7 +380,7 @@ def _encode_slice(  # type: ignore[no-untyped-def]
             position[a] = 0.0
         counter = 0
         while count > 0:
-            advance(word, count, per_key, position, fraction, rest)
+            advance(word, count, per_key, position, fraction, complement)
             kept = np.int64(0)
             for a in range(count):
                 x = position[a]

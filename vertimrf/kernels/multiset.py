@@ -74,11 +74,11 @@ def record_sum(key: bytes, digests: npt.NDArray[np.uint64], codes: npt.NDArray[n
         codes: [shape=(d, n), uint16].
     """
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
-    own, table = np.require(digests, np.uint64, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
+    ids, table = np.require(digests, np.uint64, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
 
     def add(begin: int, end: int) -> int:
         words = np.empty(2, np.uint64)
-        _record_sum(k0, k1, own, table, begin, end, words)
+        _record_sum(k0, k1, ids, table, begin, end, words)
         return int(words[0]) | int(words[1]) << 64
 
-    return sum(in_slices(own.size, SHARE, add)) % MODULUS
+    return sum(in_slices(ids.size, SHARE, add)) % MODULUS

@@ -112,9 +112,9 @@ def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no
         for i in range(rows - 1, 0, -1):
             state += GAMMA
             j = np.int64(((_mixed(state) >> S32) * np.uint64(i + 1)) >> S32)
-            held = out[begin + i]
+            swapped = out[begin + i]
             out[begin + i] = out[begin + j]
-            out[begin + j] = held
+            out[begin + j] = swapped
         begin += rows
     return out
 
@@ -127,6 +127,6 @@ def assign(codes, order, cells, attributes, sizes):  # type: ignore[no-untyped-d
         cell = np.uint32(cells[i])
         for k in range(attributes.size - 1, -1, -1):
             size = np.uint32(sizes[k])
-            rest = cell // size
-            codes[attributes[k], row] = cell - rest * size
-            cell = rest
+            quotient = cell // size
+            codes[attributes[k], row] = cell - quotient * size
+            cell = quotient

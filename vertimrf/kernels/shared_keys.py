@@ -135,7 +135,7 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
         words[chosen.size] = 0
         work = np.empty((4, STRIP), np.int64)
         seconds, place, share, term = work[0], work[1], work[2], work[3]
-        rest = np.int64(0)
+        outside = np.int64(0)
         last = keys * (block + 1) // blocks
         for begin in range(keys * block // blocks, last, STRIP):
             end = min(begin + STRIP, last)
@@ -152,13 +152,13 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
             share[:] = 0
             _differ(seconds[:width], words[0], ceiling, share, term)
             for k in range(width):
-                rest += term[k]
+                outside += term[k]
             for j in range(chosen.size):
                 _agree(words[j], seconds, place[:width])
                 _differ(seconds[:width], words[j + 1], ceiling, share, term)
                 for k in range(width):
                     table[place[k]] += term[k]
-        table[0] += rest
+        table[0] += outside
     out = np.empty(first_cell[marginals], np.int64)
     for m in prange(marginals):
         table = tables[0, first_place[m] : first_place[m + 1]]

@@ -46,16 +46,16 @@ WRAPPED = 1e-6
 # Standard deviation, in parts of that of the composed loss, of a Gaussian loss that is composed besides. It costs less than a
 # thousandth of epsilon, and bounds the frequencies: beyond a number of its own, LAST, the spectrum is below exp(-LAST^2 / 2).
 SMOOTHING, LAST = 1e-3, 9.0
-MOST_FREQUENCIES = 1 << 16
+MAX_FREQUENCIES = 1 << 16
 # Powers of e that delta is below its least Chernoff bound by, at most, about; and the rounding error, beside that bound, that a
 # larger one is worth.
 LOOSE, WORTH = 10.0, 1e-10
 # From this weight on (zCDP units), far beyond any protection, epsilon is told by Rényi divergences alone.
-MOST_RHO = 1e6
+MAX_RHO = 1e6
 # Where infinite losses take less than this part of delta, Rényi divergences are not asked.
 RESOLVED = 0.05
 # A delta, and a standard deviation of the composed loss, that are as good as 0.
-LEAST_DELTA, LEAST_TOTAL = 1e-250, 1e-15
+MIN_DELTA, MIN_TOTAL = 1e-250, 1e-15
 # Calibration ends so near the target, as a part of it.
 CLOSE = 1e-4
 # Tilts that are tried, times the standard deviation of the composed loss.
@@ -68,7 +68,7 @@ MANY = 32
 # A spectrum below this is as good as zero, and a variance below this as 0.
 NEGLIGIBLE, TINY = 1e-25, 1e-300
 # Points of a fast Fourier transform, and numbers of a table that is worked on at once.
-MOST_LENGTH, AT_ONCE = 1 << 24, 1 << 22
+MAX_LENGTH, AT_ONCE = 1 << 24, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
     """
     _check(events, delta)
     weights = np.cumsum([event.rho for event in events])
-    light = int((weights <= MOST_RHO).sum())
+    light = int((weights <= MAX_RHO).sum())
     directions = _losses(events[:light], delta) if light else []
     out: list[Spent] = []
     for end in range(len(events), len(events) - (len(events) if last is None else last), -1):
@@ -175,11 +175,11 @@ def delta(events: Sequence[Event], epsilon: float) -> float:
     _check(events, 0.5)
     guess = 1e-6
     while True:
-        found = max(_compose(losses, guess, epsilon).delta(epsilon) for losses in _losses(events, guess))
+        estimate = max(_compose(losses, guess, epsilon).delta(epsilon) for losses in _losses(events, guess))
         # How much of the loss may be cut off follows from what is found.
-        if found >= 0.1 * guess or guess < LEAST_DELTA:
-            return min(found, 1.0)
-        guess = max(found, 1e-6 * guess)
+        if estimate >= 0.1 * guess or guess < MIN_DELTA:
+            return min(estimate, 1.0)
+        guess = max(estimate, 1e-6 * guess)
 
 
 def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delta: float) -> float:
@@ -296,12 +296,12 @@ class Composed:
 
     def delta(self, epsilon: float) -> float:
         """Delta at ``epsilon``: an upper bound."""
-        found = float((self._waves * np.exp(-1j * self.frequencies * epsilon)).real.sum())
+        estimate = float((self._waves * np.exp(-1j * self.frequencies * epsilon)).real.sum())
         # What errors of all frequencies, also of those that are left out, come to: 1 / |z (z + 1)| at 0 and its integral.
         wide = self.tilt * (self.tilt + 1)
         wrong = self.error * (1 / (self.period * wide) + 0.5 / math.sqrt(wide))
         log_scale = self.log_moment - self.tilt * epsilon
-        return math.exp(min(log_scale, 700.0)) * (max(found, 0.0) + wrong) * (1 + self.error) + self.infinite
+        return math.exp(min(log_scale, 700.0)) * (max(estimate, 0.0) + wrong) * (1 + self.error) + self.infinite
 
     def epsilon(self, delta: float) -> float:
         """Smallest epsilon at ``delta``, to a part in 10^9; infinite where there is none."""
@@ -407,8 +407,8 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
 
     Whatever the grids, each dominates its event's loss (:func:`~vertimrf.privacy.events.connect_the_dots`).
     """
-    total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or LEAST_TOTAL
-    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or LEAST_TOTAL for event in events]
+    total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or MIN_TOTAL
+    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or MIN_TOTAL for event in events]
     sides = zip(*(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)), strict=True)
     return [
         [Loss.of(event, grid, step, CUT * delta) for event, grid, step in zip(events, grids, steps, strict=True)]
@@ -418,7 +418,7 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
 
 def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None) -> Composed:
     """Composed losses of one direction, to tell epsilon at ``delta``, or delta at ``epsilon``, where it is about ``delta``."""
-    total = math.sqrt(sum(loss.variance for loss in losses)) or LEAST_TOTAL
+    total = math.sqrt(sum(loss.variance for loss in losses)) or MIN_TOTAL
 
     def moments_at(tilts: Floats) -> Floats:
         out: Floats = sum((loss.log_moments(tilts) for loss in losses), start=np.zeros(len(tilts)))
@@ -449,9 +449,9 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     period = max(small / tilt, float(beyond.min(initial=math.inf)) if larger.any() else 0.0)
     # A whole number of steps of the first grid.
     length = math.ceil(period / first.step)
-    length = fft.next_fast_len(length) if length <= MOST_LENGTH else length
+    length = fft.next_fast_len(length) if length <= MAX_LENGTH else length
     period = length * first.step
-    smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MOST_FREQUENCIES))
+    smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MAX_FREQUENCIES))
     highest = math.ceil(LAST * period / (2 * math.pi * smoothing))
     frequencies = np.linspace(0.0, 2 * math.pi / period * highest, highest + 1)
     angle = frequencies * smoothing**2 * (0.5 + tilt)
@@ -460,7 +460,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     # What narrows the spectrum most comes first: there is less left to compute for the others.
     for loss in (first, *others):
         tilted = loss.tilted(tilt)
-        if loss is first and length <= MOST_LENGTH:
+        if loss is first and length <= MAX_LENGTH:
             spectrum *= loss.transform(tilted, length, len(frequencies))
         else:
             spectrum *= loss.spectrum(tilted, frequencies)

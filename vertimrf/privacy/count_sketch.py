@@ -40,22 +40,22 @@ ROUNDING = 1e-16
 # A law is convolved weighed by exponentials of the orders whose Chernoff bounds have these exponents: far out is a law of 60.
 EXPONENTS = (25.0,)
 # The least order of the Chernoff bounds, times a standard deviation; large ratios ask for small ones.
-LEAST_ORDER = 1e-5
+MIN_ORDER = 1e-5
 # Distance from the exact law of a draw of noise (see kernels.count_sketch), and the epsilon up to which it is covered: it adds
 # 1 + e^epsilon times itself to delta.
 DRAW_DISTANCE = 2.0**-127
 COVERED_EPSILON = 30.0
 # Rényi divergences are computed at whole orders up to one of these, and bounded by their neighbours in between: up to so many
 # times the order that is best for so small a delta, which for small budgets is high.
-LEAST_HIGHEST, MOST_ORDER = 64, 2000
+MIN_HIGHEST, MAX_ORDER = 64, 2000
 BEYOND_BEST, SMALL_DELTA = 3.0, 1e-15
 # The grid that expectations over Gamma laws are taken on: from about 0 in steps of this part to so many times the largest shape.
-LEAST_SHAPE, GAMMA_STEP, GAMMA_REACH = 1e-3, 0.02, 6.0
+MIN_SHAPE, GAMMA_STEP, GAMMA_REACH = 1e-3, 0.02, 6.0
 TINY = 1e-250
 # Numbers of a table that is worked on at once.
-MOST_AT_ONCE = 1 << 24
+MAX_AT_ONCE = 1 << 24
 # Points of the law of a mean over buckets.
-MOST_WINDOW = 1 << 19
+MAX_WINDOW = 1 << 19
 # Points that the other direction's are computed from.
 RENYI_POINTS = 2000
 
@@ -140,7 +140,7 @@ def mean_law(
         low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare)
         if not low <= high:
             raise PrivacyError("Count sketches of so little noise have no price: take more, or fewer records of a person.")
-        if high - low < MOST_WINDOW:
+        if high - low < MAX_WINDOW:
             break
         step *= 2
     size = fft.next_fast_len(high - low + 1, real=True)
@@ -170,7 +170,7 @@ def _window(
     and the orders whose bounds have exponents of EXPONENTS, 0 among them. ``most`` is the largest ratio."""
     mean = float((mass * index).sum() / mass.sum())
     centred = index - mean
-    orders = np.geomspace(LEAST_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))
+    orders = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))
     ends, chosen = [], [0.0]
     for sign in (1.0, -1.0):
         log_moment = np.empty(len(orders))
@@ -215,7 +215,7 @@ def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rh
 def highest_order(orders: Floats, rho: float) -> int:
     """The whole order up to which moments are computed: epsilon, rho * order + log(1 / delta) / order, is least below it."""
     best = math.sqrt(-math.log(SMALL_DELTA) / max(rho, 1e-12))
-    return int(min(max(BEYOND_BEST * best, LEAST_HIGHEST), MOST_ORDER, math.ceil(float(orders.max()))))
+    return int(min(max(BEYOND_BEST * best, MIN_HIGHEST), MAX_ORDER, math.ceil(float(orders.max()))))
 
 
 def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
@@ -294,10 +294,10 @@ def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, r
     useful = orders - 1 <= highest_order(orders, rho)
     shapes = orders[useful] - 1
     end = GAMMA_REACH * float(shapes.max()) + 100.0
-    grid = np.append(0.0, np.geomspace(LEAST_SHAPE, end, math.ceil(math.log(end / LEAST_SHAPE) / GAMMA_STEP)))
+    grid = np.append(0.0, np.geomspace(MIN_SHAPE, end, math.ceil(math.log(end / MIN_SHAPE) / GAMMA_STEP)))
     deviation, mass = bucket_ratio(groups, variance)
     # Of much noise there are many values: they are taken a block of the grid at a time.
-    rows = max(MOST_AT_ONCE // len(mass), 1)
+    rows = max(MAX_AT_ONCE // len(mass), 1)
     blocks = [grid[first : first + rows, None] for first in range(0, len(grid), rows)]
     phi = buckets * np.log1p(np.concatenate([np.expm1(block * (-deviation / buckets)) @ mass for block in blocks]))
     phi = np.maximum(phi, 0.0) + buckets * (10 * groups + 10) * ROUNDING
@@ -324,7 +324,7 @@ def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
     logs = np.log(np.append(mass - up, 0.0) + np.append(0.0, up))
     # Where masses leave the range of a double: above the mode the density falls, and its start's counts for a cell, at its end.
     far = (a > shape) & (mass < TINY)
-    density = (shape - 1) * np.log(np.maximum(a, LEAST_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
+    density = (shape - 1) * np.log(np.maximum(a, MIN_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
     out: Floats = np.logaddexp(logs, np.append(-np.inf, np.where(far, density, -np.inf)))
     return out
 

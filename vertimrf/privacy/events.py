@@ -18,7 +18,7 @@ from scipy import special
 
 from ..errors import PrivacyError
 from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
-from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
+from .person_sketch import MIN_BUCKETS, MIN_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
     "CountSketchEvent",
@@ -37,30 +37,30 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 # Noise values on either side that a Gaussian's loss is computed from one by one.
-MOST_NOISE_POINTS = 1 << 13
+MAX_NOISE_POINTS = 1 << 13
 # Standard deviations of a Gaussian's noise that are covered, and the probability of what lies beyond.
 GAUSSIAN_REACH, BEYOND_REACH = 12.0, 4e-33
 # Losses that have less than this probability may always count as infinite.
-LEAST_RARE = 1e-30
+MIN_RARE = 1e-30
 # A law whose masses lack more than this to 1 lacks more than rounding errors.
 LACKING = 1e-11
 # Points of one event's grid; losses further up count as infinite.
-MOST_POINTS = 1 << 25
+MAX_POINTS = 1 << 25
 # Bounds within which every formula here keeps its digits; all are far beyond any use.
-LEAST_SCALE, MOST_SCALE = 1e-6, 1e100
-LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e4
-MOST_REPETITIONS = 10**9
-MOST_PHANTOMS = 10**12
-MOST_SENSITIVITY = 10**9
-MOST_LEVEL = 1 << 16
+MIN_SCALE, MAX_SCALE = 1e-6, 1e100
+MIN_EPSILON, MAX_EPSILON = 1e-12, 1e4
+MAX_REPETITIONS = 10**9
+MAX_PHANTOMS = 10**12
+MAX_SENSITIVITY = 10**9
+MAX_LEVEL = 1 << 16
 # Outcomes of a sketch event, and sums of a count sketch's noise, that are computed one by one.
-MOST_ATOMS = 1 << 17
-MOST_SUMS, MOST_PERSON_SUMS = 160_000, 20_000
-MOST_ATTRIBUTES = 10_000
-LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_GROUPS_PER_VARIANCE = 4.0, 1e6, 8.0
-MOST_BUCKETS = 1 << 15
+MAX_ATOMS = 1 << 17
+MAX_SUMS, MAX_PERSON_SUMS = 160_000, 20_000
+MAX_ATTRIBUTES = 10_000
+MIN_COUNT_VARIANCE, MAX_COUNT_VARIANCE, MAX_GROUPS_PER_VARIANCE = 4.0, 1e6, 8.0
+MAX_BUCKETS = 1 << 15
 # Records of a person that count sketches are priced for.
-MOST_PERSON_RECORDS = 64
+MAX_PERSON_RECORDS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Event(Protocol):
     def spread(self) -> float:
         """Standard deviation of one repetition's privacy loss; sets the grid."""
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         """One repetition's losses, a record added and a record removed, on multiples of ``step``. Losses of a probability of
         about ``rare`` may count as infinite."""
 
@@ -116,9 +116,9 @@ class GaussianEvent:
     count: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("a Gaussian event's sensitivity", self.sensitivity, MOST_SENSITIVITY)
-        _check_whole("a Gaussian event's count", self.count, MOST_REPETITIONS)
-        least, most = self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE
+        _check_whole("a Gaussian event's sensitivity", self.sensitivity, MAX_SENSITIVITY)
+        _check_whole("a Gaussian event's count", self.count, MAX_REPETITIONS)
+        least, most = self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE
         _check_number("a Gaussian event's sigma", self.sigma, least, most)
 
     @property
@@ -129,9 +129,9 @@ class GaussianEvent:
     def spread(self) -> float:
         return self.sensitivity / self.sigma
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         reach = float(math.ceil(GAUSSIAN_REACH * self.sigma) + 1)
-        if reach <= MOST_NOISE_POINTS:
+        if reach <= MAX_NOISE_POINTS:
             noise = np.arange(-reach, reach + 1, dtype=np.float64)
             mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
             mass /= mass.sum()
@@ -139,7 +139,7 @@ class GaussianEvent:
             # Blocks of noise values, each split between its least and its largest loss so that both measures keep their mass, or
             # more goes up: a half, and a quarter of how much the logarithms of density and loss rise within the block. The masses
             # are those of the rounded continuous Gaussian, of which the discrete one's exceed none by more than 1 / (24 sigma^2).
-            edges = np.linspace(-reach, reach + 1, 2 * MOST_NOISE_POINTS + 1).round()
+            edges = np.linspace(-reach, reach + 1, 2 * MAX_NOISE_POINTS + 1).round()
             z = (edges - 0.5) / self.sigma
             low, high = z[:-1], z[1:]
             mass = np.where(low > 0, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
@@ -180,17 +180,17 @@ class SketchEvent:
     attributes_per_key: int = 2
 
     def __post_init__(self) -> None:
-        _check_whole("a sketch event's number of phantoms", self.phantoms, MOST_PHANTOMS)
-        _check_whole("a sketch event's number of keys", self.keys, MOST_REPETITIONS)
-        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key, MOST_ATTRIBUTES)
+        _check_whole("a sketch event's number of phantoms", self.phantoms, MAX_PHANTOMS)
+        _check_whole("a sketch event's number of keys", self.keys, MAX_REPETITIONS)
+        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key, MAX_ATTRIBUTES)
         # Levels start at 1: a ceiling of 1 would publish the same whatever the data.
-        if self.attributes_per_key * (self.ceiling - self.floor + 1) > MOST_ATOMS:
+        if self.attributes_per_key * (self.ceiling - self.floor + 1) > MAX_ATOMS:
             raise PrivacyError(
                 f"Sketches of {self.attributes_per_key} attributes per key on levels {self.floor} to {self.ceiling} have too "
                 "many outcomes to price: take fewer levels."
             )
-        _check_whole("a sketch event's ceiling", self.ceiling, MOST_LEVEL, least=2)
-        _check_whole("a sketch event's floor", self.floor, MOST_LEVEL, least=0)
+        _check_whole("a sketch event's ceiling", self.ceiling, MAX_LEVEL, least=2)
+        _check_whole("a sketch event's floor", self.floor, MAX_LEVEL, least=0)
         if not self.floor < self.ceiling:
             raise PrivacyError(f"A sketch's floor {self.floor} must be below its ceiling {self.ceiling}.")
         _check_number("a sketch event's gamma", self.gamma, 1e-6, 1e6)
@@ -223,8 +223,8 @@ class SketchEvent:
         for s in range(1, d + 1):
             can = reached & (np.isfinite(log_above) | (s == d))
             ways = math.log(math.comb(d, s))
-            rest = (d - s) * log_above[can] if s < d else 0.0
-            probabilities.append(ways + s * log_phantom_pmf[can] + rest)
+            others = (d - s) * log_above[can] if s < d else 0.0
+            probabilities.append(ways + s * log_phantom_pmf[can] + others)
             high = log_pmf[can] + s * (log_phantom_cdf[can] - log_phantom_pmf[can])
             ratios.append(np.logaddexp(log_below[can], high))
         log_p, log_ratio = np.concatenate(probabilities), np.concatenate(ratios)
@@ -240,7 +240,7 @@ class SketchEvent:
     def spread(self) -> float:
         return math.sqrt(2 * self.rho / self.keys)
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, log_ratio = self.atoms
         out = []
         for loss, mass in ((log_ratio, np.exp(log_p + log_ratio)), (-log_ratio, np.exp(log_p))):
@@ -275,17 +275,17 @@ class CountSketchEvent:
     records: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("a count sketch's number of groups", self.groups, MOST_ATTRIBUTES)
-        _check_whole("a count sketch's number of buckets", self.buckets, MOST_BUCKETS)
-        _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
-        least = max(LEAST_COUNT_VARIANCE, self.groups / MOST_GROUPS_PER_VARIANCE)
-        _check_whole("a count sketch's records of a person", self.records, MOST_PERSON_RECORDS)
+        _check_whole("a count sketch's number of groups", self.groups, MAX_ATTRIBUTES)
+        _check_whole("a count sketch's number of buckets", self.buckets, MAX_BUCKETS)
+        _check_whole("a count sketch's number of repetitions", self.repetitions, MAX_REPETITIONS)
+        least = max(MIN_COUNT_VARIANCE, self.groups / MAX_GROUPS_PER_VARIANCE)
+        _check_whole("a count sketch's records of a person", self.records, MAX_PERSON_RECORDS)
         if self.records > 1:
-            least = max(least, LEAST_VARIANCE_PER_VALUE * self.groups * self.records)
-            _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MOST_BUCKETS, LEAST_BUCKETS)
-        _check_number("a count sketch's noise variance", self.variance, least, MOST_COUNT_VARIANCE)
+            least = max(least, MIN_VARIANCE_PER_VALUE * self.groups * self.records)
+            _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MAX_BUCKETS, MIN_BUCKETS)
+        _check_number("a count sketch's noise variance", self.variance, least, MAX_COUNT_VARIANCE)
         sums = REACH * math.sqrt(self.groups * self.variance) + self.groups
-        if sums > (MOST_SUMS if self.records == 1 else MOST_PERSON_SUMS):
+        if sums > (MAX_SUMS if self.records == 1 else MAX_PERSON_SUMS):
             raise PrivacyError(
                 f"Count sketches of {self.groups} groups with a noise variance of {self.variance:g} have too many outcomes to "
                 "price: take less noise, or fewer groups."
@@ -333,7 +333,7 @@ class CountSketchEvent:
         noise, so this bounds the loss at any hashes.
         """
         numbers = self.groups * self.repetitions
-        times = -(-self.records * (numbers + 1) // MOST_SENSITIVITY)
+        times = -(-self.records * (numbers + 1) // MAX_SENSITIVITY)
         each = -(-numbers // times)
         each += each % 2
         return GaussianEvent(math.sqrt(each * self.variance), self.records * each, times)
@@ -343,7 +343,7 @@ class CountSketchEvent:
             return person_law(self.groups, self.variance, self.buckets, self.records, rare)
         return ratio_law(self.groups, self.variance, self.buckets, rare)
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         ratio, mass, lost = self._law(max(rare, RARE))
         loss = np.log(ratio)
         return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)
@@ -378,8 +378,8 @@ class GeometricEvent:
     def __post_init__(self) -> None:
         # Every noise value within the sensitivity is an atom of its own.
         _check_whole("a geometric event's sensitivity", self.sensitivity, 1 << 20)
-        _check_whole("a geometric event's count", self.count, MOST_REPETITIONS)
-        least, most = self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE
+        _check_whole("a geometric event's count", self.count, MAX_REPETITIONS)
+        least, most = self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE
         _check_number("a geometric event's scale", self.scale, least, most)
 
     @property
@@ -405,7 +405,7 @@ class GeometricEvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid
@@ -436,7 +436,7 @@ class ThresholdEvent:
 
     def __post_init__(self) -> None:
         _check_whole("a threshold event's sensitivity", self.sensitivity, 1 << 20)
-        _check_number("a threshold event's scale", self.scale, self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE)
+        _check_number("a threshold event's scale", self.scale, self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE)
         _check_whole("a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1)
 
     @property
@@ -474,7 +474,7 @@ class ThresholdEvent:
     def spread(self) -> float:
         return self.noise.spread
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         # What an exposed value adds to any divergence of the noise is at most its probability: an infinite loss.
         added, removed = (replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step, rare))
         return added, removed
@@ -501,11 +501,11 @@ class GRREvent:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(self.sizes))
-        if len(self.sizes) > MOST_ATTRIBUTES:
-            raise PrivacyError(f"Randomised responses have up to {MOST_ATTRIBUTES:,} attributes, not {len(self.sizes):,}.")
-        _check_number("a randomised response's epsilon", self.epsilon, LEAST_EPSILON, MOST_EPSILON)
+        if len(self.sizes) > MAX_ATTRIBUTES:
+            raise PrivacyError(f"Randomised responses have up to {MAX_ATTRIBUTES:,} attributes, not {len(self.sizes):,}.")
+        _check_number("a randomised response's epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)
         for size in self.sizes:
-            _check_whole("a randomised response's number of values", size, MOST_LEVEL)
+            _check_whole("a randomised response's number of values", size, MAX_LEVEL)
         if not any(size > 1 for size in self.sizes):
             raise PrivacyError("A randomised-response event needs an attribute of at least 2 values.")
 
@@ -534,7 +534,7 @@ class GRREvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid
@@ -579,14 +579,14 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0)
     tighter under composition than rounding every loss up. ``lost`` is the probability of an infinite loss.
     """
     loss, mass = loss[mass > 0], mass[mass > 0]
-    near = loss < loss.min() + step * MOST_POINTS
+    near = loss < loss.min() + step * MAX_POINTS
     if not near.all():
         lost += float(mass[~near].sum())
         loss, mass = loss[near], mass[near]
     index = np.floor(loss / step).astype(np.int64)
     # Rounding may leave the remainder a hair outside one step.
-    rest = np.clip(loss - index * step, 0.0, step)
-    above = np.expm1(-rest) / math.expm1(-step)
+    offset = np.clip(loss - index * step, 0.0, step)
+    above = np.expm1(-offset) / math.expm1(-step)
     lowest = int(index.min())
     size = int(index.max()) - lowest + 2
     grid: Floats = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size).astype(np.float64)

@@ -118,9 +118,9 @@ class Ledger:
     def __post_init__(self) -> None:
         if not 0 <= self.prior <= len(self.entries):
             raise PrivacyError(f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand.")
-        if not self._rest > 0:
+        if not self._remaining_delta > 0:
             raise PrivacyError(
-                f"What was released beforehand has spent a delta of {self.delta - self._rest:.3g}, all of {self.delta:.3g}: "
+                f"What was released beforehand has spent a delta of {self.delta - self._remaining_delta:.3g}, all of {self.delta:.3g}: "
                 "state a larger one."
             )
 
@@ -171,7 +171,7 @@ class Ledger:
         return replace(self, reasons=(*self.reasons, reason))
 
     @property
-    def _rest(self) -> float:
+    def _remaining_delta(self) -> float:
         """The delta that is left to what was not released beforehand."""
         return self.delta - spent_beforehand(self.entries[: self.prior])[1]
 
@@ -190,7 +190,7 @@ class Ledger:
         out = [Spent(epsilon, "added") for epsilon in before]
         if events := [entry.event for entry in self.entries[self.prior :]]:
             added = before[-1] if before else 0.0
-            composed = cumulative(events, self._rest, min(last, len(events)))
+            composed = cumulative(events, self._remaining_delta, min(last, len(events)))
             out += [Spent(spent.epsilon + added, spent.method) for spent in composed]
         return tuple(out)
 
@@ -204,8 +204,8 @@ class Ledger:
         before, exposed = spent_beforehand(self.entries[: self.prior])
         events = [entry.event for entry in self.entries[self.prior :]]
         # What is (e, d)-private for one record is (k e, d k exp((k - 1) e))-private for k.
-        left = self.delta - exposed * records * math.exp((records - 1) * before)
-        return records * before + (group_epsilon(events, left, records) if left > 0 else math.inf)
+        remaining = self.delta - exposed * records * math.exp((records - 1) * before)
+        return records * before + (group_epsilon(events, remaining, records) if remaining > 0 else math.inf)
 
     @property
     def epsilon(self) -> float:
@@ -237,8 +237,8 @@ class Ledger:
             if (prior, exposed, events) in seen:
                 continue
             seen.add((prior, exposed, events))
-            rest = composed_epsilon(events, self.delta - exposed).epsilon if events else 0.0
-            worst = max(worst, prior + rest)
+            later = composed_epsilon(events, self.delta - exposed).epsilon if events else 0.0
+            worst = max(worst, prior + later)
         return worst
 
     @property

@@ -45,16 +45,16 @@ from .count_sketch import (
     reach_of,
 )
 
-__all__ = ["LEAST_BUCKETS", "LEAST_VARIANCE_PER_VALUE", "person_excess", "person_law", "person_renyi", "sharing"]
+__all__ = ["MIN_BUCKETS", "MIN_VARIANCE_PER_VALUE", "person_excess", "person_law", "person_renyi", "sharing"]
 
 Floats = npt.NDArray[np.float64]
 
 # Points per standard deviation that products of ratios are taken on, up to so many deviations; beyond, by which factor they grow.
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
 # Steps that the largest ratio is divided into at most, and steps to a block at least.
-MOST_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
+MAX_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
 # Below so many buckets, or so much noise for every group and record, the law has no tails that a grid could hold.
-LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE = 64, 1.0
+MIN_BUCKETS, MIN_VARIANCE_PER_VALUE = 64, 1.0
 
 
 def person_excess(groups: int, variance: float, buckets: int, records: int) -> float:
@@ -103,7 +103,7 @@ def person_law(groups: int, variance: float, buckets: int, records: int, rare: f
             widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)), reach)
             deviation, mass, given_up = _cut(*widest, given)
         blocks = buckets // (records - e)
-        step = max(math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD, float(deviation[-1]) / MOST_STEPS)
+        step = max(math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD, float(deviation[-1]) / MAX_STEPS)
         # On steps that are small beside their number, a mean of ratios, which lie above -1, does not fall below 0.
         step = min(step, blocks / STEPS_PER_BLOCK)
         ratio, convolved, missing = mean_law(deviation, mass, blocks, step, given)

@@ -38,9 +38,9 @@ FIRST_BITS, FURTHER_BYTES = 64, 24
 BITS = FIRST_BITS + 8 * FURTHER_BYTES
 DIGITS = 100
 # Larger scales might not fit into 64 bits.
-MOST_SCALE = 2.0**56
+MAX_SCALE = 2.0**56
 # Gaussians up to this parameter are drawn from a table; wider ones are STEP times a narrower one, and one of parameter FINE.
-MOST_TABLE, STEP, FINE = 256, 32, 128
+MAX_TABLE, STEP, FINE = 256, 32, 128
 # Standard deviations that the tables reach: in double precision, where all beyond lies within the margin, and exactly.
 REACH, EXACT_REACH = 9, 19
 # Left around thresholds in double precision. Sums of at most 2^12 terms are wrong by less than 2^-40.
@@ -80,7 +80,7 @@ class Stream:
 def discrete_gaussian(stream: Stream, count: int, sigma: float) -> Integers:
     """Independent draws of P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers.
 
-    A draw of parameter s above MOST_TABLE is STEP * Y + Z, with Z of parameter FINE and Y of parameter sqrt(s^2 - FINE^2) /
+    A draw of parameter s above MAX_TABLE is STEP * Y + Z, with Z of parameter FINE and Y of parameter sqrt(s^2 - FINE^2) /
     STEP. That is of the same law: P(STEP Y + Z = x) is exp(-x^2 / (2 s^2)) times the sum over y of exp(-(y - c)^2 / (2 t^2)),
     for a c that depends on x, and t = FINE sqrt(s^2 - FINE^2) / (STEP s) > 3.4; by Poisson summation that sum is the same for
     all c but for a part of 2.1 exp(-2 pi^2 t^2) < 2^-330.
@@ -88,7 +88,7 @@ def discrete_gaussian(stream: Stream, count: int, sigma: float) -> Integers:
     Args:
         stream: where uniform bits come from.
         count: how many draws.
-        sigma: above 0, at most MOST_SCALE.
+        sigma: above 0, at most MAX_SCALE.
 
     Raises:
         PrivacyError: another sigma.
@@ -98,7 +98,7 @@ def discrete_gaussian(stream: Stream, count: int, sigma: float) -> Integers:
 
 
 def _gaussian(stream: Stream, count: int, variance: Fraction) -> Integers:
-    if variance <= MOST_TABLE**2:
+    if variance <= MAX_TABLE**2:
         return _from_table(stream, count, variance)
     wide = _gaussian(stream, count, (variance - FINE**2) / STEP**2)
     return STEP * wide + _from_table(stream, count, Fraction(FINE**2))
@@ -158,7 +158,7 @@ def two_sided_geometric(stream: Stream, count: int, scale: float) -> Integers:
     Args:
         stream: where uniform bits come from.
         count: how many draws.
-        scale: above 0, at most MOST_SCALE.
+        scale: above 0, at most MAX_SCALE.
 
     Raises:
         PrivacyError: another scale.
@@ -190,5 +190,5 @@ def _exact_geometric(number: int, scale: float) -> int:
 
 
 def _check_scale(scale: float) -> None:
-    if not 0 < scale <= MOST_SCALE:
-        raise PrivacyError(f"Noise is drawn of a scale above 0 and up to {MOST_SCALE:.3g}, not {scale}; choose another epsilon.")
+    if not 0 < scale <= MAX_SCALE:
+        raise PrivacyError(f"Noise is drawn of a scale above 0 and up to {MAX_SCALE:.3g}, not {scale}; choose another epsilon.")

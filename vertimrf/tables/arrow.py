@@ -19,7 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from ..errors import MessageError, TableError
-from ..files.atomic import MOST_KEY, open_regular, read_bytes, replacing, write_text
+from ..files.atomic import MAX_KEY, open_regular, read_bytes, replacing, write_text
 from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
 from .read_options import DEFAULT, ReadOptions
@@ -96,21 +96,21 @@ class Pieces:
         """
         columns = self.names if columns is None else columns
         most = min(max(PIECE_CELLS // max(len(columns), 1), 1), PIECE_ROWS)
-        held: list[pa.RecordBatch] = []
+        pending: list[pa.RecordBatch] = []
         room = most
         for batch in self.batches(columns, unreadable):
-            arrays = [mended(own) for own in batch.columns]
+            arrays = [mended(column) for column in batch.columns]
             batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
             start = 0
             while start < batch.num_rows:
-                held.append(batch.slice(start, room))
-                start += held[-1].num_rows
-                room -= held[-1].num_rows
+                pending.append(batch.slice(start, room))
+                start += pending[-1].num_rows
+                room -= pending[-1].num_rows
                 if not room:
-                    yield pa.Table.from_batches(held)
-                    held, room = [], most
-        if held:
-            yield pa.Table.from_batches(held)
+                    yield pa.Table.from_batches(pending)
+                    pending, room = [], most
+        if pending:
+            yield pa.Table.from_batches(pending)
 
     def whole(self) -> pa.Table:
         """All rows and columns in memory, without rows that cannot be read."""
@@ -298,13 +298,13 @@ def check_sound(batch: pa.RecordBatch) -> None:
     Raises:
         pa.ArrowInvalid: they do.
     """
-    for own in batch.columns:
+    for column in batch.columns:
         # A dictionary is a column like others.
-        for part in (own.dictionary, own.indices) if pa.types.is_dictionary(own.type) else (own,):
+        for part in (column.dictionary, column.indices) if pa.types.is_dictionary(column.type) else (column,):
             raw = RAW.get(part.type)
             (part if raw is None else part.view(raw)).validate(full=True)
-        if not pa.types.is_dictionary(own.type) or own.type.value_type not in RAW:
-            own.validate(full=own.type not in RAW)
+        if not pa.types.is_dictionary(column.type) or column.type.value_type not in RAW:
+            column.validate(full=column.type not in RAW)
 
 
 def mended(column: pa.Array) -> pa.Array:
@@ -318,7 +318,7 @@ def mended(column: pa.Array) -> pa.Array:
         column.validate(full=True)
     except pa.ArrowInvalid:
         cells = column.view(RAW[column.type]).to_pylist()
-        return pa.array([None if own is None else own.decode("utf-8", "backslashreplace") for own in cells], column.type)
+        return pa.array([None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in cells], column.type)
     return column
 
 
@@ -361,29 +361,29 @@ def csv_batches(
         unreadable: see :meth:`Pieces.read`.
     """
     types = dict.fromkeys(csv_names(path, read), pa.string())
-    given = told = 0
+    given = reported = 0
     for block_size in BLOCKS:
         # A row that is longer than a block has the file read again in larger ones, from the first row that was not given yet.
         before, seen = given, 0
 
         def invalid(row: pa.csv.InvalidRow) -> str:
-            nonlocal seen, told
+            nonlocal seen, reported
             if unreadable is None:
                 return "error"
             seen += 1
-            if seen > told:
-                told = seen
+            if seen > reported:
+                reported = seen
                 unreadable(row.text, row.actual_columns)
             return "skip"
 
         try:
             with _open_csv(path, read, block_size, invalid, types, list(columns)) as reader:
                 for batch in reader:
-                    left = batch.slice(min(before, batch.num_rows))
-                    before -= batch.num_rows - left.num_rows
-                    given += left.num_rows
-                    if left.num_rows:
-                        yield left
+                    unread = batch.slice(min(before, batch.num_rows))
+                    before -= batch.num_rows - unread.num_rows
+                    given += unread.num_rows
+                    if unread.num_rows:
+                        yield unread
             return
         except pa.ArrowInvalid as error:
             if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
@@ -535,7 +535,7 @@ def read_standing(source: Source) -> Standing:
         path = Path(source)
         kind = file_kind(path)
         if kind == "csv":
-            beside = json_of(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MOST_KEY))
+            beside = json_of(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MAX_KEY))
             return Standing.from_json(beside["standing"]) if beside["sha256"] == _sha256(path) else UNSTATED
         if kind == "parquet":
             return _stated(pa.parquet.read_schema(path))

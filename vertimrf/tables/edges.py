@@ -11,12 +11,12 @@ __all__ = ["decimals_of", "drafted_edges", "merge_cells"]
 
 # Edges are chosen among so many quantiles, and among the quantiles of the tails halved again and again.
 QUANTILES = 96
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 
 
 def decimals_of(values: npt.NDArray[np.float64]) -> int | None:
     """Digits after the point that all numbers do with, or None if six are too few."""
-    for digits in range(MOST_DECIMALS + 1):
+    for digits in range(MAX_DECIMALS + 1):
         scaled = values * 10.0**digits
         if (np.abs(scaled - np.round(scaled)) <= 1e-6).all():
             return digits

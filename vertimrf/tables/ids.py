@@ -95,13 +95,13 @@ def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     try:
         return column.cast(pa.large_string())
     except pa.ArrowInvalid:
-        return pa.chunked_array([pa.array([text_of(own) for own in column.to_pylist()], pa.large_string())])
+        return pa.chunked_array([pa.array([text_of(value) for value in column.to_pylist()], pa.large_string())])
 
 
-def text_of(own: bytes | None) -> str | None:
+def text_of(value: bytes | None) -> str | None:
     """The text that bytes are in UTF-8, or None."""
     try:
-        return None if own is None else own.decode()
+        return None if value is None else value.decode()
     except UnicodeDecodeError:
         return None
 
@@ -151,10 +151,10 @@ def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
 
 def most_shapes(*counted: Mapping[str, int]) -> dict[str, int]:
     """Shapes of several pieces of a table together, most frequent first."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for one in counted:
-        found.update(one)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        totals.update(one)
+    return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
 
 def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:

@@ -22,7 +22,7 @@ def ruled_out(schema: Schema, party: str) -> dict[str, Combination]:
 
     Combinations with other parties' attributes are not among them.
     """
-    return {str(schema.impossible[number]): own for number, own in schema.combinations_at(party).items()}
+    return {str(schema.impossible[number]): combination for number, combination in schema.combinations_at(party).items()}
 
 
 def breaking(codes: Codes | Sequence[npt.NDArray[np.integer]], combination: Combination) -> npt.NDArray[np.bool_]:

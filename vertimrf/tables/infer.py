@@ -57,12 +57,12 @@ class Flag:
 
     table: str
     column: str
-    found: str
+    problem: str
     done: str
     excluded: bool = False
 
     def __str__(self) -> str:
-        return f"{self.table}: column {self.column!r} {self.found}: {self.done}."
+        return f"{self.table}: column {self.column!r} {self.problem}: {self.done}."
 
 
 @dataclass(frozen=True)
@@ -118,24 +118,24 @@ def draft_schema(
             raise TableError(f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}.")
         if not table.num_rows:
             raise TableError(f"Table {i + 1} has no records.")
-        held = parties.setdefault(party, [])
+        attributes = parties.setdefault(party, [])
         for name in table.column_names:
             if name == id or name in dropped:
                 continue
 
-            def flag(found: str, done: str, excluded: bool = False, party: str = party, name: str = name) -> None:
-                flags.append(Flag(party, name, found, done, excluded))
+            def flag(problem: str, done: str, excluded: bool = False, party: str = party, name: str = name) -> None:
+                flags.append(Flag(party, name, problem, done, excluded))
 
             column = table[name]
-            alike = [other[name] for other in tables if name in other.column_names]
-            if len(alike) > 1 and len({each.type for each in alike}) == 1:
-                column = pa.chunked_array([chunk for each in alike for chunk in each.chunks])
+            namesakes = [other[name] for other in tables if name in other.column_names]
+            if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
+                column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
                 flag("is in several tables", "taken for one column; rename it in one of them if it is another")
             try:
-                held.append(draft_attribute(name, column, flag))
+                attributes.append(draft_attribute(name, column, flag))
             except _Excluded as reason:
                 flag(str(reason), "left out", excluded=True)
-        if not held:
+        if not attributes:
             why = f"; {flags[-1]}" if flags else ""
             raise SchemaError(f"Table {i + 1} has no column with a domain besides the id{why}")
     return Draft(Schema.of(parties, public=False), tuple(flags))
@@ -223,10 +223,10 @@ def as_instants(counts: Mapping[Any, int], kind: pa.DataType) -> tuple[Calendar,
     else:
         if not all(isinstance(value, str) for value in counts):
             return None
-        found = [known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)]
-        if not found:
+        matching = [known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)]
+        if not matching:
             return None
-        calendar = found[0]
+        calendar = matching[0]
         if calendar == "timestamp" and any(re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts):
             zone = "UTC"
     moments: dict[float, int] = {}

@@ -85,8 +85,8 @@ class Table:
         persons = None if self.persons is None else self.persons[kept]
         # Row by row: all at once would be copied twice.
         codes = np.empty((len(self.codes), np.count_nonzero(kept)), np.uint16)
-        for own, row in zip(codes, self.codes, strict=True):
-            own[:] = row[kept]
+        for target, row in zip(codes, self.codes, strict=True):
+            target[:] = row[kept]
         return Table(self.attributes, self.digests[kept], codes, persons, self.dropped)
 
     @property
@@ -133,9 +133,9 @@ def encode_table(
     pieces = open_pieces(source, read)
     columns = Columns(id, tuple(attributes), name or pieces.where, keys, read, impossible or {})
     columns.check(pieces.names)
-    found = columns.encode(pieces)
-    found.check()
-    return columns.settled(found, pieces)
+    encoded = columns.encode(pieces)
+    encoded.check()
+    return columns.settled(encoded, pieces)
 
 
 def one_per_id(
@@ -220,20 +220,20 @@ class Columns:
         kept = [name for name in names if name in self.wanted] if self.read.ignore_extra else names
         check_columns(kept, self.id, self.attributes, self.where, self.person)
 
-    def settled(self, found: Encoded, pieces: Pieces) -> Table:
+    def settled(self, encoded: Encoded, pieces: Pieces) -> Table:
         """The records that fit, one per id.
 
         Args:
             found: what :meth:`encode` made of the table.
             pieces: the table, for examples of ids that several records have.
         """
-        codes = found.joined_codes()
-        out = Table(self.attributes, found.digests, codes, found.persons, Dropped(found.dropped, found.reasons(self)))
-        again = one_per_id(found.digests, lambda rows: codes[:, rows], found.persons)
+        codes = encoded.joined_codes()
+        out = Table(self.attributes, encoded.digests, codes, encoded.persons, Dropped(encoded.dropped, encoded.reasons(self)))
+        again = one_per_id(encoded.digests, lambda rows: codes[:, rows], encoded.persons)
         # Without a column of ids no two rows have the same.
         if self.id is None or not len(again):
             return out
-        examples = [shown(cell) for cell in pieces.cells(self.id, found.original(again[:EXAMPLES]).tolist())]
+        examples = [shown(cell) for cell in pieces.cells(self.id, encoded.original(again[:EXAMPLES]).tolist())]
         kept = np.ones(out.records, bool)
         kept[again] = False
         return replace(out.only(kept), dropped=out.dropped.also(len(again), self.repeated(len(again), examples)))
@@ -257,15 +257,15 @@ class Columns:
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
         digests: list[npt.NDArray[np.uint64]] = []
         persons: list[npt.NDArray[np.uint64]] = []
-        left: list[npt.NDArray[np.int64]] = []
+        left_out: list[npt.NDArray[np.int64]] = []
         broken = [Broken()] * len(self.impossible)
         absent, ownerless, records, unreadable = Absent(), Absent(), 0, Ragged()
 
-        def told(text: str, cells: int) -> None:
+        def report(text: str, cells: int) -> None:
             nonlocal unreadable
             unreadable = unreadable.then(Ragged(1, text[:SHOWN]))
 
-        for piece in pieces.read(self.wanted, told):
+        for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
             ids, owners, rows = np.arange(records, records + piece.num_rows, dtype=np.uint64), None, []
             if self.id is not None:
@@ -277,11 +277,11 @@ class Columns:
                 ownerless = ownerless.then(Absent.of(present, records))
                 fits &= present
             for i, (attribute, encoder) in enumerate(zip(self.attributes, encoders, strict=True)):
-                found, wrong = coded(attribute, encoder, piece, self.id, records)
+                column_codes, wrong = coded(attribute, encoder, piece, self.id, records)
                 uncoded[i] = uncoded[i].then(wrong)
-                rows.append(found)
+                rows.append(column_codes)
                 if wrong != Uncoded():
-                    fits &= found >= 0
+                    fits &= column_codes >= 0
             if watch is not None:
                 watch(piece, rows)
             fitting = fits.copy()
@@ -293,15 +293,15 @@ class Columns:
             digests.append(ids if every else ids[fits])
             if owners is not None:
                 persons.append(owners if every else owners[fits])
-            for own, attribute, row in zip(codes, self.attributes, rows, strict=True):
+            for parts, attribute, row in zip(codes, self.attributes, rows, strict=True):
                 # Narrow while they wait to be joined.
-                own.append((row if every else row[fits]).astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
+                parts.append((row if every else row[fits]).astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
             if not every:
-                left.append(records + np.flatnonzero(~fits))
+                left_out.append(records + np.flatnonzero(~fits))
             records += piece.num_rows
         owned = None if self.person is None else joined(persons, np.uint64)
         return Encoded(
-            joined(digests, np.uint64), owned, codes, joined(left, np.int64), records, unreadable, absent, ownerless,
+            joined(digests, np.uint64), owned, codes, joined(left_out, np.int64), records, unreadable, absent, ownerless,
             tuple(uncoded), tuple(broken),
         )  # fmt: skip
 
@@ -354,7 +354,7 @@ class Encoded:
     digests: npt.NDArray[np.uint64]
     persons: npt.NDArray[np.uint64] | None
     codes: list[list[npt.NDArray[np.unsignedinteger]]]
-    left: npt.NDArray[np.int64]
+    left_out: npt.NDArray[np.int64]
     rows: int
     unreadable: Ragged
     absent: Absent
@@ -365,7 +365,7 @@ class Encoded:
     @property
     def dropped(self) -> int:
         """How many records were left out."""
-        return len(self.left) + self.unreadable.count
+        return len(self.left_out) + self.unreadable.count
 
     def check(self) -> None:
         """No column may be of a type that its attribute cannot have.
@@ -385,7 +385,7 @@ class Encoded:
         )
         return (
             *self.unreadable.reasons(columns.where),
-            *(Reason(kind, str(of), own.count, own.sentence(where)) for kind, of, own, where in absences if own.count),
+            *(Reason(kind, str(of), rows.count, rows.sentence(where)) for kind, of, rows, where in absences if rows.count),
             *itertools.chain(*map(Uncoded.reasons, self.uncoded, columns.attributes, itertools.repeat(columns.where))),
             *itertools.chain(*map(Broken.reasons, self.broken, columns.impossible, itertools.repeat(columns.where))),
         )
@@ -393,7 +393,7 @@ class Encoded:
     def original(self, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The rows, in the table that was read, of records by their place among those that fit [shape=(n,)]."""
         fits = np.ones(self.rows, bool)
-        fits[self.left] = False
+        fits[self.left_out] = False
         return np.flatnonzero(fits)[kept]
 
     def then(self, later: Encoded) -> Encoded:
@@ -402,13 +402,13 @@ class Encoded:
             self.digests[:0],
             None,
             [],
-            np.concatenate([self.left, self.rows + later.left]),
+            np.concatenate([self.left_out, self.rows + later.left_out]),
             self.rows + later.rows,
             self.unreadable.then(later.unreadable),
             self.absent.then(later.absent, self.rows),
             self.ownerless.then(later.ownerless, self.rows),
-            tuple(own.then(more) for own, more in zip(self.uncoded, later.uncoded, strict=True)),
-            tuple(own.then(more, self.rows) for own, more in zip(self.broken, later.broken, strict=True)),
+            tuple(earlier.then(more) for earlier, more in zip(self.uncoded, later.uncoded, strict=True)),
+            tuple(earlier.then(more, self.rows) for earlier, more in zip(self.broken, later.broken, strict=True)),
         )
 
     def joined_codes(self) -> npt.NDArray[np.uint16]:
@@ -535,7 +535,7 @@ def coded(
         before: rows before the piece's first.
     """
     try:
-        found = encoder(piece[attribute.name])
+        codes = encoder(piece[attribute.name])
     except SchemaError as error:
         return np.zeros(piece.num_rows, np.int32), Uncoded(wrong=str(error))
 
@@ -545,16 +545,16 @@ def coded(
 
     out = Uncoded()
     # One look at the least code, where all cells have one.
-    if found.size and found.min() < 0:
-        missing, outside = found == MISSING, found == OUTSIDE
+    if codes.size and codes.min() < 0:
+        missing, outside = codes == MISSING, codes == OUTSIDE
         if attribute.missing:
-            found[missing] = attribute.size - 1
+            codes[missing] = attribute.size - 1
         elif missing.any():
             out = Uncoded(missing=int(missing.sum()), first_missing=first(missing))
         if outside.any():
             value = shown(piece[attribute.name][int(np.argmax(outside))])
             out = replace(out, outside=int(outside.sum()), first_outside=first(outside), value=value)
-    return found, out
+    return codes, out
 
 
 def in_records(count: int, first: str) -> str:

@@ -205,5 +205,5 @@ def test_bad_key_files_are_one_sentence(tmp_path, content, said):
     with pytest.raises(VertiMRFError, match=said.replace("3 bytes, not 32", "not a usable public key")):
         Offer.load(tmp_path / "offer")
     (tmp_path / "key").write_bytes(bytes(1 << 21))
-    with pytest.raises(MessageError, match="more than any key"):
+    with pytest.raises(MessageError, match="the limit for a key"):
         PrivateKey.load(tmp_path / "key")

@@ -172,7 +172,7 @@ def mean_law(
         index, both = index[both > 0], both[both > 0]
         low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare)
         if not low <= high:
-            raise PrivacyError("The noise of these count sketches is too small to have a price; use more noise or fewer records per person.")
+            raise PrivacyError("These count sketches have too little noise for a price; use more, or fewer records per person.")
         if high - low < MAX_WINDOW:
             break
         step *= 2

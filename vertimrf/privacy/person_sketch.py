@@ -6,8 +6,8 @@ once. The computed law dominates that of the likelihood ratio of one repetition 
 records have. So it bounds every divergence in either direction. The steps are:
 
 1. *Reveal which records share a bucket*, and their signs relative to each other. The probabilities of these are the
-   same with and without the person, so revealing them can only help the adversary. The probability that K balls fill K
-   - e of B boxes is that of e records more in shared buckets than need be.
+   same with and without the person, so revealing them can only help the adversary. The K records fill K - e
+   buckets with probability ``P(K balls fill K - e of B boxes)``.
 2. *No bucket is shared* (e = 0; nearly always). The ratio is the mean, over all ways to place K records in different
    buckets, of the product of K single ratios. It is a mean over permutations of the buckets of means over B' = floor(B
    / K) blocks of K buckets. Within a permutation all ratios are independent, whatever values the records share. So the

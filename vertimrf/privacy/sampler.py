@@ -201,4 +201,4 @@ def _exact_geometric(number: int, scale: float) -> int:
 
 def _check_scale(scale: float) -> None:
     if not 0 < scale <= MAX_SCALE:
-        raise PrivacyError(f"The scale of noise must be above 0 and at most {MAX_SCALE:.3g}, not {scale}; choose another epsilon.")
+        raise PrivacyError(f"The noise scale must be above 0 and at most {MAX_SCALE:.3g}, not {scale}; choose another epsilon.")

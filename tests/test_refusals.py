@@ -301,7 +301,7 @@ NO_TEXT = ("base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "
 
 @pytest.mark.parametrize("name", NO_TEXT)
 def test_what_no_text_file_is_written_in_is_refused(tmp_path: Path, agreed: tuple[Plan, KeyRing], name: str) -> None:
-    with pytest.raises(TableError, match=r"There is no encoding .* that text files are written in; give a name such as utf-8"):
+    with pytest.raises(TableError, match=r"There is no text encoding .*; give a name such as utf-8"):
         ReadOptions(encoding=name)
     agreed[0].save(tmp_path / "plan.json")
     table = write(tmp_path / "table.csv", lines_of(3))

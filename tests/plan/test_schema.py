@@ -378,7 +378,7 @@ def test_a_column_that_several_tables_have_is_drafted_from_all_of_them() -> None
     assert draft.schema.parties == (("party1", ("x", "a")), ("party2", ("x", "b")))
     assert draft.schema.attributes[0].values == (1, 2, 5)
     assert [str(flag) for flag in draft.flags if flag.column == "x"] == [
-        f"party{i}: column 'x' is in several tables: taken for one column; rename it in one of them if it is another."
+        f"party{i}: column 'x' is in several tables: treated as one column; rename it in one of them if they differ."
         for i in (1, 2)
     ]
 

@@ -213,7 +213,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     changed = json.loads(sealed)
     changed["envelopes"]["right"] = changed["envelopes"]["right"][:-8] + "AAAAAAA="
     (folder / "changed.ids").write_text(json.dumps(changed))
-    refused(run(*compared[:-1], folder / "changed.ids"), "does not open")
+    refused(run(*compared[:-1], folder / "changed.ids"), "cannot be opened")
     # So written, and checked first, both can run.
     for table, name, more in (("padded.csv", "left", ("--id-format", "strip, lower")), ("right.csv", "right", ())):
         checked = run("check", folder / table, *plan, "--name", name, "--id", "id", *more, "--out", folder / f"{name}.message")

@@ -192,7 +192,7 @@ class PublicKeys:
         if self.server.party is not None or None in names:
             raise PlanError("The plan needs one offer of the server (`vertimrf server offer`) and one of every party.")
         if doubled := sorted({str(name) for name in names if names.count(name) > 1}):
-            raise PlanError(f"Two offers bear the name {doubled[0]!r}; each party gives one.")
+            raise PlanError(f"Two offers have the name {doubled[0]!r}; each party gives one.")
         if len({offer.public for offer in (*self.parties, self.server)}) <= len(self.parties):
             raise PlanError("Two offers hold the same key; everyone makes a key pair of its own.")
 
@@ -210,12 +210,12 @@ class PublicKeys:
         servers = [offer for offer in offers if offer.party is None]
         given = [offer.party for offer in offers if offer.party is not None]
         if unknown := [str(name) for name in given if name not in names]:
-            raise PlanError(f"An offer bears the name {unknown[0]!r}; the schema's parties are {', '.join(names)}.")
+            raise PlanError(f"An offer has the name {unknown[0]!r}; the schema's parties are {', '.join(names)}.")
         missing = [repr(name) for name in names if name not in given] + ["the server"] * (not servers)
         if missing:
             raise PlanError(f"The offer of {' and of '.join(missing)} is missing; give one of every party and the server's.")
         if len(servers) > 1:
-            raise PlanError("There are two offers of the server; give the one that the server's operator vouches for.")
+            raise PlanError("There are two offers of the server; give only the one that the server's operator confirms.")
         return cls(tuple(sorted((o for o in offers if o.party is not None), key=lambda o: names.index(str(o.party)))), servers[0])
 
     def key_of(self, party: str | None) -> bytes | None:
@@ -233,11 +233,11 @@ class PublicKeys:
         public = self.key_of(key.party)
         if public is None:
             names = ", ".join(str(offer.party) for offer in self.parties)
-            raise PlanError(f"The key file is {called(key.party)}'s, whom the plan does not name; its parties are {names}.")
+            raise PlanError(f"The key file belongs to {called(key.party)}, which the plan does not have; it has {names}.")
         if public != key.offer.public:
             raise PlanError(
-                f"The plan holds another key for {called(key.party)} than this key file's: the offer was swapped on its way, or "
-                "made anew; have the plan made again with the right offer, and compare its fingerprint."
+                f"The plan holds another key for {called(key.party)} than this key file: the offer was swapped or made "
+                "again; have the plan made again with the right offer, and compare its fingerprint."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def seal(
         PlanError: the plan does not have the sender's key.
     """
     if sender.party is None:
-        raise MessageError(f"The server's key seals no {kind}: give a party's.")
+        raise MessageError(f"The server's key cannot seal this {kind}; use a party's key.")
     keys.check(sender)
     receiver = keys.key_of(to)
     if receiver is None:
@@ -350,7 +350,7 @@ def open_sealed(
     name = header.get("from")
     sender = keys.key_of(name) if isinstance(name, str) else None
     if not isinstance(name, str) or sender is None:
-        raise MessageError(f"{where} says that it is from {name!r}, whom the plan does not name.")
+        raise MessageError(f"{where} claims to be from {name!r}, which is not a party of the plan.")
     try:
         ephemeral = read_base64(header, "ephemeral", where)
         shared = receiver.agree(ephemeral), receiver.agree(sender)
@@ -359,7 +359,7 @@ def open_sealed(
     contents = sealed.open_chunks(head, _file_key(*shared, sender, receiver.offer.public, head), data)
     if contents is None:
         raise MessageError(
-            f"{where} does not open: it is truncated or altered, or was sealed by somebody without the key that the plan has for "
+            f"{where} cannot be opened: it is truncated or altered, or its sender lacks the key that the plan has for "
             f"{name!r}; have it sent again by {name!r}."
         )
     return name, contents
@@ -412,7 +412,7 @@ def read_kind(path: str | Path, what: str, kinds: Sequence[str], fields: Sequenc
 
 def _check_kind(data: Any, what: str, kinds: Sequence[str], fields: Sequence[str], where: str | Path) -> None:
     if not isinstance(data, dict) or data.get("kind") not in kinds:
-        raise MessageError(f"{where} is no {what}; `vertimrf inspect` says what it is.")
+        raise MessageError(f"{where} is no {what}; `vertimrf inspect` shows what it is.")
     if any(name not in data for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))):
         raise MessageError(f"{where} is an incomplete {what}.")
 

@@ -754,7 +754,7 @@ def test_output_names() -> None:
     for name in ("a.csv", "a.b.csv.gz", "a.parquet", "a.arrow", "a.feather"):
         assert name.endswith(check_output(name))
     for name in ("a", "a.txt", "a.gz", "a.parquet.gz"):
-        with pytest.raises(TableError, match="no table format"):
+        with pytest.raises(TableError, match="no known table suffix"):
             check_output(name)
 
 

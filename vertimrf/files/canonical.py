@@ -92,6 +92,6 @@ def same_fingerprint(given: str, expected: str) -> bool:
     read = "".join(given.upper().translate(READ_AS).split())
     if len(read) != GROUP * GROUPS or set(read) - set(ALPHABET):
         raise MessageError(
-            f"{given!r} is no whole fingerprint; enter all {GROUPS} groups of {GROUP} letters and digits, like {expected[:9]}-…."
+            f"{given!r} is not a whole fingerprint; enter {GROUPS} groups of {GROUP} letters and digits, like {expected[:9]}-…."
         )
     return read == expected.replace("-", "")

@@ -85,7 +85,7 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
         MessageError: the data is no container, of another version, truncated or altered.
     """
     if len(data) < PREFIX.size + DIGEST or data[:4] != MAGIC:
-        raise MessageError(f"{where} is not a VertiMRF file, or it is truncated.")
+        raise MessageError(f"{where} is not a VertiMRF file, or it is truncated; have it sent again.")
     _, version, length = PREFIX.unpack_from(data)
     if version != VERSION:
         raise MessageError(f"{where} has format version {version}; this release reads version {VERSION}.")

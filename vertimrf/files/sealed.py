@@ -67,7 +67,7 @@ def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
         MessageError: the data is no sealed file, or of another version.
     """
     if len(data) < PREFIX.size + TAG or data[:4] != MAGIC:
-        raise MessageError(f"{where} is no sealed file of this library, or it is truncated.")
+        raise MessageError(f"{where} is not a sealed file of this library, or it is truncated; have it sent again.")
     _, version, length = PREFIX.unpack_from(data)
     if version != VERSION:
         raise MessageError(f"{where} is a sealed file of version {version}; this release reads version {VERSION}.")

@@ -696,4 +696,4 @@ def event_from_json(data: Any) -> Event:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, PrivacyError):
             raise
-        raise PrivacyError(f"This is no privacy event ({error}).") from None
+        raise PrivacyError(f"This is not a privacy event ({error}).") from None

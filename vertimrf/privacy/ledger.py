@@ -87,7 +87,7 @@ class LedgerEntry:
             parts = tuple((str(part["party"]), event_from_json(part["event"])) for part in data.get("parts", ()))
             return cls(event_from_json(data["event"]), *words, parts)
         except (KeyError, TypeError, AttributeError) as error:
-            raise PrivacyError(f"This is no ledger entry ({error}).") from None
+            raise PrivacyError(f"This is not a ledger entry ({error}).") from None
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Ledger:
         if len({ledger.neighbours for ledger in ledgers}) > 1:
             raise PrivacyError(
                 f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no "
-                "total; price each kind by itself."
+                "total; add up each kind separately."
             )
         before = distinct_releases([entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]])
         entries = [*before, *(entry for ledger in ledgers for entry in ledger.entries[ledger.prior :])]
@@ -305,7 +305,7 @@ class Ledger:
             PrivacyError: the data is not a ledger, or was edited.
         """
         if not isinstance(data, dict) or not isinstance(data.get("entries"), list) or not data["entries"]:
-            raise PrivacyError("This is no ledger: it has no entries.")
+            raise PrivacyError("This is not a ledger: it has no entries; use the file that the run wrote.")
         body = {key: value for key, value in data.items() if key != "digest"}
         if data.get("digest") != json_digest(body).hex():
             raise PrivacyError("The ledger was edited (its digest does not match); use the file that the run wrote.")
@@ -348,8 +348,8 @@ def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
     for entry in entries:
         if not isinstance(entry.event, GeometricEvent | ThresholdEvent):
             raise PrivacyError(
-                f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to "
-                "what follows from its outcome."
+                f"The earlier release ({entry.released}) must use two-sided geometric noise, because only a pure epsilon adds "
+                "to releases that depend on it."
             )
         epsilon += entry.event.pure_epsilon
         exposed += entry.event.exposed if isinstance(entry.event, ThresholdEvent) else 0.0

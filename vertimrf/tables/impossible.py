@@ -69,7 +69,7 @@ class Broken:
         several, first = self.count > 1, f"row {self.first + 1}"
         sentence = (
             f"{where}: {self.count:,} record{'s' if several else ''} ({f'the first is {first}' if several else first}) "
-            f"{'have' if several else 'has'} what the schema says cannot be: {combination}; correct "
+            f"{'have' if several else 'has'} what the schema calls impossible: {combination}; correct "
             f"the record{'s' if several else ''}, or leave the combination out of the schema."
         )
         return [Reason("impossible", combination, self.count, sentence)]

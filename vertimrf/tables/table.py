@@ -76,7 +76,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
-            raise TableError(f"A table of {len(self.digests)} records has as many persons, not {len(self.persons)}.")
+            raise TableError(f"A table of {len(self.digests)} records needs as many persons, not {len(self.persons)}.")
         shape = (len(self.attributes), len(self.digests))
         if self.codes.shape != shape or self.codes.dtype != np.uint16 or not self.codes.flags.c_contiguous:
             raise TableError(

@@ -194,7 +194,7 @@ class PublicKeys:
         if doubled := sorted({str(name) for name in names if names.count(name) > 1}):
             raise PlanError(f"Two offers have the name {doubled[0]!r}; each party gives one.")
         if len({offer.public for offer in (*self.parties, self.server)}) <= len(self.parties):
-            raise PlanError("Two offers hold the same key; everyone makes a key pair of its own.")
+            raise PlanError("Two offers have the same key; each party and the server must make its own key pair.")
 
     @classmethod
     def of(cls, offers: Sequence[Offer], names: Sequence[str]) -> PublicKeys:

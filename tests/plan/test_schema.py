@@ -363,7 +363,7 @@ def test_inference_refuses_what_has_no_domain() -> None:
         draft_schema([pa.table({"x": [1]})], "id")
     with pytest.raises(TableError, match="Table 2 has no records"):
         draft_schema([pa.table({"id": [1], "x": [1]}), pa.table({"id": pa.array([], pa.int64())})], "id")
-    with pytest.raises(SchemaError, match="no column with a domain besides the id; party1: column 'x' has no values at all"):
+    with pytest.raises(SchemaError, match="no column with a domain except the id; party1: column 'x' has no values at all"):
         draft_schema([pa.table({"id": [1], "x": ["NA"]})], "id")
     with pytest.raises(TableError, match="No table has the column 'z'"):
         draft_schema([pa.table({"id": [1], "x": [1]})], "id", drop=["z"])

@@ -608,7 +608,7 @@ NAMED: tuple[Mutation, ...] = (
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(
-        "the ledger prices groups with weights as if a record moved their numbers by 1",
+        "the ledger prices groups with weights as if a record moved their counters by 1",
         "sketches/parameters.py",
         "sum(self.weights) or len(self.sizes)",
         "len(self.sizes)",
@@ -650,7 +650,7 @@ NAMED: tuple[Mutation, ...] = (
         ("plan/test_collusion_cap.py",),
     ),
     Mutation(
-        "numbers with a weight get the noise of those without",
+        "counters with a weight get the noise of those without",
         "sketches/count_sketch.py",
         "noise_table(weight * plan.variance)",
         "noise_table(plan.variance)",
@@ -989,7 +989,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "noise does not depend on what it is added to",
         "privacy/noise.py",
-        "hashlib.sha256(what).digest() + hashlib.sha256(numbers.data).digest()",
+        "hashlib.sha256(what).digest() + hashlib.sha256(values.data).digest()",
         "hashlib.sha256(what).digest()",
         ("privacy/test_noise.py",),
     ),
@@ -997,7 +997,7 @@ NAMED: tuple[Mutation, ...] = (
         "noise does not depend on the draws before",
         "privacy/noise.py",
         "hmac.digest(self._key, self._draws.digest(), ",
-        "hmac.digest(self._key, hashlib.sha256(what + numbers.tobytes()).digest(), ",
+        "hmac.digest(self._key, hashlib.sha256(what + values.tobytes()).digest(), ",
         ("privacy/test_noise.py",),
     ),
     Mutation(

@@ -103,7 +103,7 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
     Args:
         events: the events, in order.
         delta: delta of the whole list, between 0 and 1.
-        last: compute only the last so many entries; default all.
+        last: number of final entries to compute; default all.
 
     Raises:
         PrivacyError: delta lies outside (0, 1), or there are no events.
@@ -427,14 +427,14 @@ class Loss:
         half = np.conj(fft.rfft(folded))
         at = np.arange(frequencies) % length
         mirrored = at >= len(half)
-        numbers = half[np.where(mirrored, length - at, at)]
-        return _power(np.where(mirrored, np.conj(numbers), numbers), self.count)
+        values = half[np.where(mirrored, length - at, at)]
+        return _power(np.where(mirrored, np.conj(values), values), self.count)
 
 
-def _power(numbers: Complex, exponent: int) -> Complex:
+def _power(values: Complex, exponent: int) -> Complex:
     with np.errstate(divide="ignore"):  # a frequency that masses cancel at
-        size = np.exp(exponent * np.log(np.abs(numbers)))
-    angle = exponent * np.angle(numbers)
+        size = np.exp(exponent * np.log(np.abs(values)))
+    angle = exponent * np.angle(values)
     out: Complex = size * np.cos(angle) + 1j * (size * np.sin(angle))
     return out
 

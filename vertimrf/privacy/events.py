@@ -357,9 +357,9 @@ class CountSketchEvent:
         The loss is then K (2 S + K N) / (2 kappa), that of a sensitivity of K N. A shorter change follows from this one
         by scaling and further noise. So this bounds the loss at any hashes.
         """
-        numbers = self.groups * self.repetitions
-        times = -(-self.records * (numbers + 1) // MAX_SENSITIVITY)
-        each = -(-numbers // times)
+        counters = self.groups * self.repetitions
+        times = -(-self.records * (counters + 1) // MAX_SENSITIVITY)
+        each = -(-counters // times)
         each += each % 2
         return GaussianEvent(math.sqrt(each * self.variance), self.records * each, times)
 

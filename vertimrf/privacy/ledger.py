@@ -188,7 +188,7 @@ class Ledger:
         return self._spent_after(1)[-1]
 
     def _spent_after(self, last: int) -> tuple[Spent, ...]:
-        """Composed epsilon after each of at least the ``last`` so many entries."""
+        """Composed epsilon after each entry, for at least the ``last`` final entries."""
         before = list(accumulate(spent_beforehand([entry])[0] for entry in self.entries[: self.prior]))
         out = [Spent(epsilon, "added") for epsilon in before]
         if events := [entry.event for entry in self.entries[self.prior :]]:

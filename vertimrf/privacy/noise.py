@@ -84,9 +84,9 @@ class KeyedNoise:
     def _draw(self, law: str, parameter: float, exact: npt.NDArray[np.integer]) -> Stream:
         """The random stream of the next draw."""
         what = repr((law, float(parameter).hex(), exact.shape)).encode()
-        numbers = exact.astype(exact.dtype.newbyteorder("<"), copy=False)
+        values = exact.astype(exact.dtype.newbyteorder("<"), copy=False)
         # Two digests of fixed length per draw make the sequence of draws unambiguous.
-        self._draws.update(hashlib.sha256(what).digest() + hashlib.sha256(numbers.data).digest())
+        self._draws.update(hashlib.sha256(what).digest() + hashlib.sha256(values.data).digest())
         return Stream(hmac.digest(self._key, self._draws.digest(), "sha512"))
 
 

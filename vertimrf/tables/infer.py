@@ -142,7 +142,7 @@ def draft_schema(
                 flag(str(reason), "left out", excluded=True)
         if not attributes:
             why = f"; {flags[-1]}" if flags else ""
-            raise SchemaError(f"Table {i + 1} has no column with a domain besides the id{why}")
+            raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
     return Draft(Schema.of(parties, public=False), tuple(flags))
 
 

@@ -85,7 +85,7 @@ def test_the_sentence_says_what_is_wrong(place):
     assert "no run folder" in refused("status", "x")
     assert "not of a party" in refused("run", "party", "server")
     assert "not of a party" in refused("accept", "server", "1234")
-    assert "no whole fingerprint" in (good("run", "party", "hospital") and refused("accept", "hospital", "1234"))
+    assert "not a whole fingerprint" in (good("run", "party", "hospital") and refused("accept", "hospital", "1234"))
     assert "No plan has come" in refused("accept", "insurer", "1234")
     shutil.rmtree("x")
     assert "no folder" in refused("run", "party", "hospital")

@@ -105,6 +105,6 @@ def _is_number(value: Any, least: float, most: float) -> bool:
 LARGEST = 1e300
 PERSON_TEXT = re.compile(PERSON.format(r"[1-9][0-9]*"))
 FIELDS = {"private", "neighbours", "epsilon", "delta", "reasons", "notes"}
-NOT_STATED = "it has no privacy label"
+NOT_STATED = "it has no valid privacy label"
 UNSTATED = Standing(None, None, reasons=(NOT_STATED,))
 EXACT = Standing(None, None, reasons=("exact statistics of the real tables, do not publish",))

@@ -19,7 +19,7 @@ from planning import plan_with
 from vertimrf.errors import MessageError, ModelError, PlanError, PrivacyError, SchemaError, TableError, VertiMRFError
 from vertimrf.files import container
 from vertimrf.files.atomic import read_json
-from vertimrf.files.canonical import MOST_DEPTH, json_of
+from vertimrf.files.canonical import MAX_DEPTH, json_of
 from vertimrf.message import Message
 from vertimrf.model.junction_tree import checked_tree, junction_tree
 from vertimrf.model.markov_random_field import Factor, MarkovRandomField
@@ -97,7 +97,7 @@ def test_json_that_nests_without_end_or_holds_half_a_character_is_none(tmp_path,
 
 
 def test_json_that_is_sound_is_read():
-    text = "[" * MOST_DEPTH + "]" * MOST_DEPTH
+    text = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     assert json.dumps(json_of(text)) == text
     assert json_of('{"\\ud83d\\ude00": "\\u00e9"}') == {"😀": "é"}
 

@@ -206,7 +206,7 @@ def test_parties_find_out_that_their_ids_are_written_differently(folder):
     changed = json.loads(sealed)
     changed["envelopes"]["right"] = changed["envelopes"]["right"][:-8] + "AAAAAAA="
     (folder / "changed.ids").write_text(json.dumps(changed))
-    refused(run(*compared[:-1], folder / "changed.ids"), "does not open")
+    refused(run(*compared[:-1], folder / "changed.ids"), "cannot be opened")
     # Nothing was released by any of this.
     sent = sorted(path.name for path in (folder / "x" / "parties").rglob("*") if path.is_file())
     assert sent == ["envelopes", "offer", "offer"]

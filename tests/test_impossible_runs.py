@@ -233,7 +233,7 @@ def test_records_that_have_one_are_dropped() -> None:
     table.loc[[4, 7], "age"] = 70
     plan = plan_with(schema(), epsilon=1.0, expected_records=RECORDS, encoder="count-sketch", message_bytes=100_000)
     party = Party(plan, "one", Secret.new())
-    words = "2 records (the first is row 5) have what the schema says cannot be: age from 60 and pupil = 'yes'; correct"
+    words = "2 records (the first is row 5) have what the schema calls impossible: age from 60 and pupil = 'yes'; correct"
     read = party.encode(table[["id", "age", "cancelled", "pupil"]], "id")
     assert read.records == RECORDS - 2
     assert [reason.sentence for reason in read.dropped.reasons] == [
@@ -325,7 +325,7 @@ def test_a_check_counts_them_for_the_party_alone(folder: Path) -> None:
     (folder / "one.csv").write_text("\n".join([*lines[:3], "2,88,no,yes", *lines[4:]]) + "\n")
     found = run(*checked)
     assert found.exit_code == 2
-    assert "1 record (row 3) has what the schema says cannot be: age from 60 and pupil = 'yes'; correct the rec" in found.output
+    assert "1 record (row 3) has what the schema calls impossible: age from 60 and pupil = 'yes'; correct the rec" in found.output
 
 
 def test_contradictions_are_named_on_the_command_line(folder: Path) -> None:

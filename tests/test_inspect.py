@@ -68,9 +68,9 @@ def test_binary_files_and_others(tmp_path):
 def test_what_does_not_state_its_standing_is_not_private(tmp_path, standing):
     report = {"kind": "report", "epsilon": 1.0, "delta": 1e-6, "private": True, "ledger": [], "standing": standing}
     (tmp_path / "report.json").write_text(json.dumps(report))
-    assert "NOT PRIVATE: it does not state its standing." in describe(tmp_path / "report.json")
+    assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "report.json")
     container.write(tmp_path / "m", container.pack("party message", {"private": True, "standing": standing}, {}))
-    assert "NOT PRIVATE: it does not state its standing." in describe(tmp_path / "m")
+    assert "NOT PRIVATE: it has no valid privacy label." in describe(tmp_path / "m")
 
 
 def test_tables_reports_and_binary_files_say_what_they_claim(tmp_path):

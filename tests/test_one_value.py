@@ -158,7 +158,7 @@ def test_pair_tables_are_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.stack([rng.integers(0, size, 400) for size in sizes]).astype(np.uint16)
     pairs = [(0, 1), (2, 1), (0, 3), (3, 2), (1, 3)]
     whole = all_pairs(codes, sizes, pairs)
-    monkeypatch.setattr("vertimrf.kernels.contingency.MOST_CELLS", 16)
+    monkeypatch.setattr("vertimrf.kernels.contingency.MAX_CELLS", 16)
     for table, expected in zip(pair_tables(codes, sizes, pairs), whole, strict=True):
         np.testing.assert_array_equal(table, expected)
 

@@ -59,7 +59,7 @@ MISFITS = {
     "no text": (b"900,1,\xff,1", r"'ward' holds '\\xff', outside the schema"),
     "no id": (b",1,a,1", "1 record has no id (row 301)"),
     "an id twice": (b"5,1,b,8", "1 record repeats an id that another has (such as '5')"),
-    "impossible": (b"900,1,c,1", "1 record (row 301) has what the schema says cannot be"),
+    "impossible": (b"900,1,c,1", "1 record (row 301) has what the schema calls impossible"),
     "too few cells": (b"900,1", "1 row has more or fewer cells than the header ('900,1')"),
     "too many cells": (b"900,1,a,1,1", "1 row has more or fewer cells than the header ('900,1,a,1,1')"),
 }
@@ -305,7 +305,7 @@ NO_TEXT = ("base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "
 
 @pytest.mark.parametrize("name", NO_TEXT)
 def test_what_no_text_file_is_written_in_is_refused(tmp_path: Path, agreed: tuple[Plan, KeyRing], name: str) -> None:
-    with pytest.raises(TableError, match=r"There is no encoding .* that text files are written in; give a name such as utf-8"):
+    with pytest.raises(TableError, match=r"There is no text encoding .*; give a name such as utf-8"):
         ReadOptions(encoding=name)
     agreed[0].save(tmp_path / "plan.json")
     table = write(tmp_path / "table.csv", lines_of(3))

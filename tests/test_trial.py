@@ -183,7 +183,7 @@ def test_a_file_larger_than_any_message_is_not_read(plan, tmp_path):
     ring = KeyRing.new(plan.party_names)
     with (tmp_path / "m").open("wb") as file:
         file.truncate(1 << 42)
-    with pytest.raises(MessageError, match="more than any message"):
+    with pytest.raises(MessageError, match="the limit for a message"):
         Message.load(tmp_path / "m", replace(plan, public_keys=ring.public), ring.server)
 
 

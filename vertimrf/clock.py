@@ -10,13 +10,13 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Wall time per phase, summed over the times that a phase runs.
+    """Wall time per phase, summed over all times that the phase runs.
 
     Args:
-        before: seconds of an earlier part of the same run, by phase.
+        before: seconds per phase of an earlier part of the same run.
 
     Attributes:
-        seconds: by phase, in the order in which phases first ran.
+        seconds: seconds per phase, in the order in which phases first ran.
     """
 
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
@@ -24,7 +24,7 @@ class Clock:
 
     @contextlib.contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
-        """Time the block as a part of ``phase``."""
+        """Add the time of the block to ``phase``."""
         start = time.perf_counter()
         try:
             yield

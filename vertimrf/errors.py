@@ -16,14 +16,14 @@ __all__ = [
     "VertiMRFError",
 ]
 
-# Of a longer sentence the middle is left out: it quotes what somebody else wrote.
+# Longer messages lose their middle, because they may quote text of any length.
 LONGEST, ENDING = 1000, 300
 
 
 class VertiMRFError(ValueError):
-    """Base of every error that bad input can cause; the command line turns it into one line and exit code 2.
+    """Base class of all errors that bad input can cause. The command line prints one line and exits with code 2.
 
-    What a sentence quotes may come from anybody: it stays one line, of characters that a terminal shows.
+    A message may quote text from anyone. It is kept to one line of printable characters.
     """
 
     def __init__(self, sentence: object = "") -> None:
@@ -37,40 +37,40 @@ def _plain(text: str) -> str:
 
 
 class SchemaError(VertiMRFError):
-    """A schema that is malformed, or that a table does not fit."""
+    """The schema is malformed, or a table does not fit it."""
 
 
 class TableError(VertiMRFError):
-    """A table that cannot be read, or whose ids or values are not usable."""
+    """A table cannot be read, or its ids or values are not usable."""
 
 
 class PlanError(VertiMRFError):
-    """Parameters that no run can be planned from."""
+    """No run can be planned from these parameters."""
 
 
 class PrivacyError(VertiMRFError):
-    """A privacy target, event or ledger that cannot be met or does not add up."""
+    """A privacy target, event or ledger cannot be met or is inconsistent."""
 
 
 class MessageError(VertiMRFError):
-    """A party's message that is truncated, altered, or belongs to another plan."""
+    """A party's message is truncated, altered, or belongs to another plan."""
 
 
 class RunError(VertiMRFError):
-    """A run folder that is not one, is of another role or in use, or has nothing to do what was asked with."""
+    """A run folder is missing, in use or of another role, or lacks what was asked for."""
 
 
 class ExchangeError(VertiMRFError):
-    """A place for files between roles that cannot be reached, or holds somebody else's file."""
+    """The exchange folder cannot be reached, or holds another person's file."""
 
 
 class ObstacleError(ExchangeError):
-    """Something in such a place that has the name of a run's file and cannot be one: a link, a pipe, a folder."""
+    """A link, pipe or folder in the exchange has the name of a run's file."""
 
 
 class ModelError(VertiMRFError):
-    """Measurements or cliques that no model can be fitted to within its limits."""
+    """No model within the limits fits the measurements or cliques."""
 
 
 class NoMassError(ModelError):
-    """A condition that no record of a model fulfils."""
+    """No record of the model satisfies the condition."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from .errors import MessageError, VertiMRFError
 from .files import container, sealed
-from .files.atomic import MOST_JSON
+from .files.atomic import MAX_JSON
 from .files.canonical import fingerprint, json_of
 from .keys import Offer, PrivateKey, called, open_sealed
 from .party.secret import Secret
@@ -48,8 +48,8 @@ def describe(path: str | Path, key: PrivateKey | None = None, plan: Plan | None 
         return _binary(data, str(path))
     if data[:4] == sealed.MAGIC:
         return _sealed(data, str(path), key, plan)
-    if len(data) > MOST_JSON:
-        raise MessageError(f"{path} is no file of this library: it is not binary, and too large for a text file.")
+    if len(data) > MAX_JSON:
+        raise MessageError(f"{path} is no file of this library: it is neither binary nor small enough for one of text.")
     if path.suffix == ".toml":
         return _schema(Schema.load(path))
     try:

@@ -1,18 +1,21 @@
-"""Who is who: everyone's X25519 key pair, and files sealed by one of them for another.
+"""X25519 key pairs of the parties and the server, and files sealed by one of them for another.
 
-Every party and the server make a key pair; the public halves of all stand in the plan, and so under the fingerprint that people
-compare. Nothing else has to be trusted on the way: whoever relays files can hold them back, but can neither read them, nor
-change them, nor pass off his own as somebody's.
+Every party and the server make a key pair. The plan holds all public keys, so its fingerprint, which people compare,
+covers them. No other trust in the transport is needed: a relay can withhold files, but can neither read nor change
+them, nor pass off its own as another's.
 
-A file's key comes from two agreements, as in the authenticated mode of RFC 9180 (HPKE), of which the cryptography library has
-the other modes only: of an ephemeral key with the receiver's, so that no two contents have one key and the sender's key alone
-does not open the file later; and of the sender's with the receiver's, so that nobody else can have made it. HKDF-SHA256 takes
-both, with both static public keys and the file's whole header (kind, plan, names, ephemeral key): another name, plan or kind is
-another key. The ephemeral key is a function of the sender's private key, the header and the contents, as the nonce of a
-signature is by RFC 6979: the same contents sealed again are the same bytes, from whatever copy of the key, and other contents
-have another file key. The receiver could have made the file as well. That is no loss, for it is the one who believes it; but a
-file convinces nobody else of who wrote it. Whoever gets hold of a receiver's private key can read what was sealed for it,
-earlier files included.
+The key of a file is derived from two key agreements, as in the authenticated mode of RFC 9180 (HPKE). (The cryptography
+library has only the other modes.) The first is between an ephemeral key and the receiver's key. So each file has a key
+of its own, and the sender's key alone cannot open the file later. The second is between the sender's key and the
+receiver's key. So nobody else can have made the file. HKDF-SHA256 takes both agreements, both static public keys and
+the whole header of the file (kind, plan, names, ephemeral key). Another name, plan or kind gives another key.
+
+The ephemeral key is a function of the sender's private key, the header and the contents, as RFC 6979 derives the nonce
+of a signature. Sealing the same contents again gives the same bytes, from any copy of the key. Other contents have
+another file key.
+
+Two limits follow. The receiver could have made the file as well, so a file proves its sender to nobody else. Anyone who
+obtains a receiver's private key can read all files sealed for it, including earlier ones.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from .errors import MessageError, PlanError
 from .files import sealed
-from .files.atomic import MOST_KEY, read_json, write_text
+from .files.atomic import MAX_KEY, read_json, write_text
 
 __all__ = [
     "KeyRing",
@@ -54,11 +57,14 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Offer:
-    """The public half of a key pair, for the plan.
+    """A public key with the name of its owner, for the plan.
 
     Attributes:
         party: the party's name in the plan; None for the server.
         public: X25519 public key [32 bytes].
+
+    Raises:
+        MessageError: the name or the key is not usable.
     """
 
     party: str | None
@@ -69,39 +75,39 @@ class Offer:
         if len(self.public) != SIZE:
             raise MessageError(f"The offer of {called(self.party)} is not a usable public key: it has {len(self.public)} bytes.")
         try:
-            # The few points under which every agreement gives zero.
+            # For a few points every agreement gives zero; exchange() refuses them.
             X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(self.public))
         except ValueError:
             raise MessageError(f"The offer of {called(self.party)} is not a usable public key: ask for another.") from None
 
     @property
     def identity(self) -> str:
-        """By which a machine knows whose records of releases it has: a digest of the public key, in hexadecimal."""
+        """Digest of the public key in hexadecimal; identifies the owner of release records on a machine."""
         return hashlib.sha256(b"vertimrf identity" + self.public).hexdigest()
 
     def to_text(self) -> str:
-        """The offer as a file holds it; it is public."""
+        """The public key as the text of a file."""
         return json.dumps(_with_name("offer", self.party) | {"public": to_base64(self.public)}) + "\n"
 
     def save(self, path: str | Path) -> None:
-        """Write the offer; it is public."""
+        """Write the public key to a file."""
         write_text(path, self.to_text())
 
     @classmethod
     def load(cls, path: str | Path) -> Offer:
-        """Read an offer file.
+        """Read a public key from a file.
 
         Raises:
-            MessageError: missing, or not an offer.
+            MessageError: the file is missing, or holds no public key.
         """
-        return cls.from_json(read_json(path, "offer", MessageError, MOST_KEY), path)
+        return cls.from_json(read_json(path, "offer", MessageError, MAX_KEY), path)
 
     @classmethod
     def from_json(cls, data: Any, where: str | Path = "The offer") -> Offer:
-        """Read an offer back.
+        """Read a public key from JSON.
 
         Raises:
-            MessageError: not an offer.
+            MessageError: the data is no public key.
         """
         _check_kind(data, "offer", ("party offer", "server offer"), ("public",), where)
         return cls(_name(data, where), read_base64(data, "public", where))
@@ -109,11 +115,14 @@ class Offer:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """The private half of a key pair; it stays with its owner.
+    """A private key, which stays with its owner.
 
     Attributes:
         party: the party's name in the plan; None for the server.
         value: X25519 private key [32 bytes].
+
+    Raises:
+        MessageError: the name or the length of the key is not usable.
     """
 
     party: str | None
@@ -126,35 +135,35 @@ class PrivateKey:
 
     @classmethod
     def new(cls, party: str | None) -> PrivateKey:
-        """A fresh key from the operating system."""
+        """A new private key from the operating system."""
         return cls(party, X25519PrivateKey.generate().private_bytes_raw())
 
     @property
     def offer(self) -> Offer:
-        """The public half."""
+        """The public key."""
         return Offer(self.party, self._x25519.public_key().public_bytes_raw())
 
     def save(self, path: str | Path) -> None:
-        """Write the key, readable by its owner alone."""
+        """Write the key to a file that only its owner can read."""
         text = json.dumps(_with_name("key", self.party) | {"value": to_base64(self.value)})
         write_text(path, text + "\n", private=True, synced=True)
 
     @classmethod
     def load(cls, path: str | Path) -> PrivateKey:
-        """Read a key file.
+        """Read a private key from a file.
 
         Raises:
-            MessageError: missing, or not a private key.
+            MessageError: the file is missing, or holds no private key.
         """
         data = read_kind(path, "key", ("party key", "server key"), ("value",))
         return cls(_name(data, path), read_base64(data, "value", path))
 
     def agree(self, public: bytes) -> bytes:
-        """X25519 of this key and a public one that was checked when it was read [32 bytes]."""
+        """X25519 agreement with a public key that was checked when it was read [32 bytes]."""
         return self._x25519.exchange(X25519PublicKey.from_public_bytes(public))
 
     def derive(self, plan: bytes, purpose: str) -> bytes:
-        """Key material for one purpose under one plan, which nobody else can compute, by HKDF-SHA256 [32 bytes]."""
+        """Secret key material for one purpose under one plan, by HKDF-SHA256 [32 bytes]."""
         info = b"vertimrf own " + purpose.encode()
         return HKDF(algorithm=hashes.SHA256(), length=SIZE, salt=plan, info=info).derive(self.value)
 
@@ -165,14 +174,14 @@ class PrivateKey:
 
 @dataclass(frozen=True)
 class PublicKeys:
-    """Everyone's public keys, as they stand in a plan.
+    """Public keys of all parties and the server, as in a plan.
 
     Attributes:
-        parties: the parties' offers, in plan order.
-        server: the server's.
+        parties: public keys of the parties, in plan order.
+        server: public key of the server.
 
     Raises:
-        PlanError: an offer that is missing, doubled, of another role, or with another's key.
+        PlanError: a public key is missing, repeated, or of the wrong role.
     """
 
     parties: tuple[Offer, ...]
@@ -183,56 +192,56 @@ class PublicKeys:
         if self.server.party is not None or None in names:
             raise PlanError("The plan needs one offer of the server and one of every party.")
         if doubled := sorted({str(name) for name in names if names.count(name) > 1}):
-            raise PlanError(f"Two offers bear the name {doubled[0]!r}; each party gives one.")
+            raise PlanError(f"Two offers have the name {doubled[0]!r}; each party gives one.")
         if len({offer.public for offer in (*self.parties, self.server)}) <= len(self.parties):
-            raise PlanError("Two offers hold the same key; everyone makes a key pair of its own.")
+            raise PlanError("Two offers have the same key; each party and the server must make its own key pair.")
 
     @classmethod
     def of(cls, offers: Sequence[Offer], names: Sequence[str]) -> PublicKeys:
-        """Sort out offers given in any order.
+        """Sort public keys that are given in any order.
 
         Args:
-            offers: the server's and every party's.
-            names: the plan's parties.
+            offers: the public keys of the server and of every party.
+            names: the parties of the plan.
 
         Raises:
-            PlanError: an offer too few or too many.
+            PlanError: a public key is missing, or there is one too many.
         """
         servers = [offer for offer in offers if offer.party is None]
         given = [offer.party for offer in offers if offer.party is not None]
         if unknown := [str(name) for name in given if name not in names]:
-            raise PlanError(f"An offer bears the name {unknown[0]!r}; the schema's parties are {', '.join(names)}.")
+            raise PlanError(f"An offer has the name {unknown[0]!r}; the schema's parties are {', '.join(names)}.")
         missing = [repr(name) for name in names if name not in given] + ["the server"] * (not servers)
         if missing:
             raise PlanError(f"The offer of {' and of '.join(missing)} is missing; give one of every party and the server's.")
         if len(servers) > 1:
-            raise PlanError("There are two offers of the server; give the one that the server's operator vouches for.")
+            raise PlanError("There are two offers of the server; give only the one that the server's operator confirms.")
         return cls(tuple(sorted((o for o in offers if o.party is not None), key=lambda o: names.index(str(o.party)))), servers[0])
 
     def key_of(self, party: str | None) -> bytes | None:
-        """A party's public key, or the server's; None if there is no such party."""
+        """Public key of a party or, for None, of the server; None if there is no such party."""
         if party is None:
             return self.server.public
         return next((offer.public for offer in self.parties if offer.party == party), None)
 
     def check(self, key: PrivateKey) -> None:
-        """Refuse a plan that has another key under one's own name: the one trace that a swapped offer leaves with its owner.
+        """Check that the plan has the owner's public key. A swapped key leaves no other trace with its owner.
 
         Raises:
-            PlanError: it has, or does not know the name.
+            PlanError: the plan has another key under this name, or lacks the name.
         """
         public = self.key_of(key.party)
         if public is None:
             names = ", ".join(str(offer.party) for offer in self.parties)
-            raise PlanError(f"The key file is {called(key.party)}'s, whom the plan does not name; its parties are {names}.")
+            raise PlanError(f"The key file belongs to {called(key.party)}, which the plan does not have; it has {names}.")
         if public != key.offer.public:
             raise PlanError(
-                f"The plan holds another key for {called(key.party)} than this key file's: the offer was swapped on its way, or "
-                "made anew; have the plan made again with the right offer, and compare its fingerprint."
+                f"The plan holds another key for {called(key.party)} than this key file: the offer was swapped or made "
+                "again; have the plan made again with the right offer, and compare its fingerprint."
             )
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able form."""
+        """The public keys as JSON fields."""
         return {
             "parties": {str(offer.party): to_base64(offer.public) for offer in self.parties},
             "server": to_base64(self.server.public),
@@ -240,10 +249,10 @@ class PublicKeys:
 
     @classmethod
     def from_json(cls, data: Any) -> PublicKeys:
-        """Read it back.
+        """Read public keys from JSON.
 
         Raises:
-            PlanError: malformed.
+            PlanError: the data is malformed.
         """
         try:
             parties = tuple(Offer(name, read_base64(data["parties"], name, "The plan")) for name in data["parties"])
@@ -254,11 +263,11 @@ class PublicKeys:
 
 @dataclass(frozen=True)
 class KeyRing:
-    """All private keys of a run in one process, for trials and tests; in a deployment nobody has more than its own.
+    """All private keys of a run, for simulations and tests in one process. In a deployment everyone has only their own.
 
     Attributes:
-        parties: by name, in plan order.
-        server: the server's.
+        parties: private keys by name, in plan order.
+        server: private key of the server.
     """
 
     parties: Mapping[str, PrivateKey]
@@ -266,34 +275,39 @@ class KeyRing:
 
     @classmethod
     def new(cls, names: Sequence[str]) -> KeyRing:
-        """Fresh keys for everyone."""
+        """New keys for the server and the named parties."""
         return cls({name: PrivateKey.new(name) for name in names}, PrivateKey.new(None))
 
     @property
     def public(self) -> PublicKeys:
-        """Their public halves."""
+        """The public keys."""
         return PublicKeys(tuple(key.offer for key in self.parties.values()), self.server.offer)
 
 
 def seal(
     contents: bytes, kind: str, plan: bytes, keys: PublicKeys, sender: PrivateKey, to: str | None
 ) -> bytes:
-    """Seal a file that only its receiver can read and only its sender can have made; the same file is the same bytes.
+    """Seal a file for one receiver. Only the receiver can read it, and only the sender can have made it.
+
+    Sealing the same contents again gives the same bytes.
 
     Args:
-        contents: what is to be sent.
-        kind: what it is; readable.
-        plan: digest of the plan that it belongs to; readable.
-        keys: that plan's public keys.
-        sender: whose file it is.
-        to: the party that it is for; None for the server.
+        contents: what to send.
+        kind: kind of file; readable by anyone.
+        plan: digest of the plan; readable by anyone.
+        keys: public keys of that plan.
+        sender: private key of the sending party.
+        to: the receiving party; None for the server.
+
+    Returns:
+        The sealed file.
 
     Raises:
-        MessageError: the key is the server's, or there is no such receiver.
+        MessageError: the sender is the server, or there is no such receiver.
         PlanError: the plan does not have the sender's key.
     """
     if sender.party is None:
-        raise MessageError(f"The server's key seals no {kind}: give a party's.")
+        raise MessageError(f"The server's key cannot seal this {kind}; use a party's key.")
     keys.check(sender)
     receiver = keys.key_of(to)
     if receiver is None:
@@ -309,21 +323,21 @@ def seal(
 def open_sealed(
     data: bytes, kind: str, plan: bytes, keys: PublicKeys, receiver: PrivateKey, where: str
 ) -> tuple[str, bytes]:
-    """Open a sealed file, and say who sealed it.
+    """Open a sealed file and identify its sender.
 
     Args:
-        data: the file's bytes.
-        kind, plan: what it must be, and what it must belong to.
-        keys: the plan's public keys.
-        receiver: whose private key opens it.
-        where: its name, for errors.
+        data: bytes of the file.
+        kind, plan: kind and plan that the file must have.
+        keys: public keys of the plan.
+        receiver: private key that opens the file.
+        where: name of the file, for errors.
 
     Returns:
         The sender's name in the plan, which is proved, and the contents.
 
     Raises:
         PlanError: the plan does not have the receiver's key.
-        MessageError: no such file, of another kind, plan or receiver, or not as its sender sealed it.
+        MessageError: the file is of another kind, plan or receiver, or was altered.
     """
     keys.check(receiver)
     header, head = sealed.peek(data, where)
@@ -336,7 +350,7 @@ def open_sealed(
     name = header.get("from")
     sender = keys.key_of(name) if isinstance(name, str) else None
     if not isinstance(name, str) or sender is None:
-        raise MessageError(f"{where} says that it is from {name!r}, whom the plan does not name.")
+        raise MessageError(f"{where} claims to be from {name!r}, which is not a party of the plan.")
     try:
         ephemeral = read_base64(header, "ephemeral", where)
         shared = receiver.agree(ephemeral), receiver.agree(sender)
@@ -345,28 +359,33 @@ def open_sealed(
     contents = sealed.open_chunks(head, _file_key(*shared, sender, receiver.offer.public, head), data)
     if contents is None:
         raise MessageError(
-            f"{where} does not open: it is truncated or altered, or was sealed by somebody without the key that the plan has for "
+            f"{where} cannot be opened: it is truncated or altered, or its sender lacks the key that the plan has for "
             f"{name!r}; have it sent again by {name!r}."
         )
     return name, contents
 
 
 def called(party: str | None) -> str:
-    """Whom a name means."""
+    """Name of a party, or of the server, in messages."""
     return "the server" if party is None else repr(party)
 
 
 def to_base64(value: bytes) -> str:
-    """Bytes as text for JSON."""
+    """Bytes as base64 text."""
     return base64.b64encode(value).decode()
 
 
 def read_base64(data: Mapping[str, Any], name: str, where: Any) -> bytes:
-    """Bytes out of a JSON field.
+    """Bytes of a base64 field of JSON.
+
+    Args:
+        data: the JSON object.
+        name: the field.
+        where: name of the file, for errors.
 
     Raises:
         KeyError: there is no such field.
-        MessageError: it is not base64.
+        MessageError: the field is not base64.
     """
     try:
         return base64.b64decode(data[name], validate=True)
@@ -375,19 +394,25 @@ def read_base64(data: Mapping[str, Any], name: str, where: Any) -> bytes:
 
 
 def read_kind(path: str | Path, what: str, kinds: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
-    """Read a small JSON file that says what kind it is.
+    """Read a small JSON file of one of some kinds.
+
+    Args:
+        path: the file.
+        what: what it should be, for errors.
+        kinds: accepted kinds.
+        fields: required fields.
 
     Raises:
-        MessageError: missing, too large, of another kind, or without one of the fields.
+        MessageError: the file is missing, too large or of another kind, or lacks a field.
     """
-    data: dict[str, Any] = read_json(path, what, MessageError, MOST_KEY)
+    data: dict[str, Any] = read_json(path, what, MessageError, MAX_KEY)
     _check_kind(data, what, kinds, fields, path)
     return data
 
 
 def _check_kind(data: Any, what: str, kinds: Sequence[str], fields: Sequence[str], where: str | Path) -> None:
     if not isinstance(data, dict) or data.get("kind") not in kinds:
-        raise MessageError(f"{where} is no {what}; `vertimrf inspect` says what it is.")
+        raise MessageError(f"{where} is no {what}; `vertimrf inspect` shows what it is.")
     if any(name not in data for name in (*fields, *(["party"] if data["kind"].startswith("party ") else []))):
         raise MessageError(f"{where} is an incomplete {what}.")
 
@@ -405,16 +430,16 @@ def _name(data: Mapping[str, Any], path: str | Path) -> str | None:
 
 
 def check_name(name: str | None) -> None:
-    """Refuse what no party can be called.
+    """Check that a party can have this name.
 
     Raises:
-        MessageError: empty, too long, or no text.
+        MessageError: the name is empty, too long or no text.
     """
     if name is not None and (not (name.strip() and len(name) <= LONGEST_NAME) or any("\ud800" <= c <= "\udfff" for c in name)):
         raise MessageError(f"A party needs a name of 1 to {LONGEST_NAME} characters, not {name!r}; use the plan's for it.")
 
 
 def _file_key(with_ephemeral: bytes, with_sender: bytes, sender: bytes, receiver: bytes, head: bytes) -> bytes:
-    """The key of one sealed file [32 bytes]. Both public keys have a fixed length, so that no two contexts read alike."""
+    """Key of one sealed file [32 bytes]. Both public keys have a fixed length, so the context is unambiguous."""
     info = b"vertimrf sealed 1" + sender + receiver + head
     return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(with_ephemeral + with_sender)

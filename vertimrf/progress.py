@@ -1,4 +1,4 @@
-"""How far a run has come, told to whoever waits for it."""
+"""Progress of a run: callbacks for steps, and their display in the log or on a terminal."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ __all__ = ["Logged", "Progress", "Silent", "TerminalProgress", "fitting", "for_t
 
 LOG = logging.getLogger("vertimrf")
 
-# Seconds after which a step gets a bar, and between two lines of the log on one step.
+# Seconds before a step gets a progress bar, and between two log lines of one step.
 SOON = 1.0
 OFTEN = 20.0
-# Proximal steps that a fit takes (Adult, PISA and the demo: three to five).
+# Expected proximal steps of a fit.
 FIT_STEPS = 4.0
-# Units of work whose end is not known beforehand.
+# Units of a bar whose end is not known beforehand.
 PARTS = 1000
 
 
 class Progress(Protocol):
-    """Told of the steps of a run."""
+    """Receives the progress of a run."""
 
     def step(self, name: str) -> None:
-        """A step starts; the one before it is over."""
+        """A step starts, and the previous step has ended."""
 
     def advance(self, done: int, of: int) -> None:
-        """The step has done so much of what it is to do, in units of its own of about equal cost."""
+        """The step has done ``done`` of ``of`` units; units have about equal cost and each step has its own."""
 
 
 class Silent:
-    """Tells nobody."""
+    """Ignores progress."""
 
     def step(self, name: str) -> None:
         """See :class:`Progress`."""
@@ -46,30 +46,30 @@ class Silent:
 
 
 class Logged:
-    """Tells the logger ``vertimrf``, as information, which nobody sees unless asked for."""
+    """Logs progress at level INFO to the logger ``vertimrf``."""
 
     def __init__(self) -> None:
         self._name = ""
-        self._start = self._told = 0.0
+        self._start = self._reported = 0.0
 
     def step(self, name: str) -> None:
         """See :class:`Progress`."""
         now = time.monotonic()
         if self._name:
             LOG.info("%s: took %.1f s", self._name, now - self._start)
-        self._name, self._start, self._told = name, now, now
+        self._name, self._start, self._reported = name, now, now
         LOG.info("%s", name)
 
     def advance(self, done: int, of: int) -> None:
         """See :class:`Progress`."""
         now = time.monotonic()
-        if now - self._told >= OFTEN:
-            self._told = now
+        if now - self._reported >= OFTEN:
+            self._reported = now
             LOG.info("%s: %.0f %%, %.0f s so far", self._name, 100 * done / max(of, 1), now - self._start)
 
 
 class TerminalProgress:
-    """A line for each step on standard error, and a bar with an estimate of what remains once a step takes longer."""
+    """Prints one line per step on standard error, and a progress bar with an estimate for longer steps."""
 
     def __init__(self) -> None:
         self._name = ""
@@ -87,22 +87,29 @@ class TerminalProgress:
     def advance(self, done: int, of: int) -> None:
         """See :class:`Progress`."""
         if self._bar is not None and of != self._of:
-            # Another part of the same step, with units of its own.
+            # Another part of the same step has its own units.
             self._open.close()
             self._bar, self._start = None, time.monotonic()
         if self._bar is None and time.monotonic() - self._start >= SOON and done < of:
             self._of = of
             self._bar = self._open.enter_context(click.progressbar(length=of, label=f"  {self._name}", file=sys.stderr))
-            # Its estimate counts from the start of the step, not from here.
+            # The estimate counts from the start of the step.
             self._bar.start = self._bar.last_eta = time.time() - (time.monotonic() - self._start)
         if self._bar is not None:
             self._bar.update(done - self._bar.pos)
 
 
 def towards(done: float, expected: float) -> tuple[int, int]:
-    """What to tell of work that is expected to end after ``expected`` units, and may end later: arguments of ``advance``.
+    """Arguments of ``advance`` for work that is expected to end after ``expected`` units but may end later.
 
-    Three quarters of the bar go by what was expected; from there on it slows down, and never says that nothing remains.
+    The expected work fills three quarters of the bar. After that the bar slows down and never fills.
+
+    Args:
+        done: units of work done.
+        expected: expected units of work, above 0.
+
+    Returns:
+        Position on the bar, and the length of the bar.
     """
     along = max(done, 0.0) / expected
     if along > 0.75:
@@ -111,16 +118,19 @@ def towards(done: float, expected: float) -> tuple[int, int]:
 
 
 def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, float], None]:
-    """Tell of a fit by its steps and by how far the gradient of each has come down, on a scale of logarithms.
+    """A callback that reports a fit's progress, from its steps and from the log of each step's gradient.
 
     Args:
-        progress: told.
-        tolerance: the gradient that a step ends at.
+        progress: receives the progress.
+        tolerance: gradient at which a step ends.
+
+    Returns:
+        The callback; its arguments are step, iteration and gradient.
     """
     first: dict[int, float] = {}
     furthest = 0.0
 
-    def told(step: int, iteration: int, gradient: float) -> None:
+    def report(step: int, iteration: int, gradient: float) -> None:
         nonlocal furthest
         if not math.isfinite(gradient):
             return
@@ -129,9 +139,9 @@ def fitting(progress: Progress, tolerance: float = 0.02) -> Callable[[int, int, 
         furthest = max(furthest, step + inside)
         progress.advance(*towards(furthest, FIT_STEPS))
 
-    return told
+    return report
 
 
 def for_terminal() -> Progress:
-    """Progress on a terminal; in a pipe the log, which is silent unless it is asked for."""
+    """Progress on a terminal; in a pipe, progress in the log, which is silent by default."""
     return TerminalProgress() if sys.stderr.isatty() else Logged()

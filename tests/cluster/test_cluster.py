@@ -134,7 +134,7 @@ def test_records_that_do_not_fit_are_dropped_as_on_one_machine(client, monkeypat
         (repeated, "4 records repeat"),
         (gaps, "row 1101, 2201, 3901, ..."),
         (outside, f"id {table['id'][1100]!r}"),
-        (impossible, "2 records (the first is row 2501) have what the schema says cannot be"),
+        (impossible, "2 records (the first is row 2501) have what the schema calls impossible"),
         (every, "do not fit"),
     ):
         one = encode_table(own, "id", MINE, read=ReadOptions(person="who"), keys=KEYS, impossible=ruled)

@@ -69,16 +69,16 @@ def test_a_file_that_is_made_once_stays(tmp_path):
 def test_no_file_is_read_beyond_its_size(tmp_path):
     (tmp_path / "file").write_bytes(bytes(100))
     assert read_bytes(tmp_path / "file", "message", MessageError, 100) == bytes(100)
-    with pytest.raises(MessageError, match="more than 99 bytes, more than any message"):
+    with pytest.raises(MessageError, match="more than 99 bytes, the limit for a message"):
         read_bytes(tmp_path / "file", "message", MessageError, 99)
     (tmp_path / "plan").write_text("[" + " " * 200 + "1]")
     assert read_json(tmp_path / "plan", "plan", MessageError, 300) == [1]
-    with pytest.raises(MessageError, match="more than any plan"):
+    with pytest.raises(MessageError, match="the limit for a plan"):
         read_json(tmp_path / "plan", "plan", MessageError, 100)
     # Larger than any: refused by its size alone, without reading it.
     with (tmp_path / "huge").open("wb") as file:
-        file.truncate(atomic.MOST_JSON + (1 << 40))
-    with pytest.raises(MessageError, match="more than any plan"):
+        file.truncate(atomic.MAX_JSON + (1 << 40))
+    with pytest.raises(MessageError, match="the limit for a plan"):
         read_json(tmp_path / "huge", "plan", MessageError)
 
 

@@ -118,8 +118,8 @@ def test_nothing_but_the_header_shows():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no sealed file"),
-        (b"VMRF" + bytes(100), "no sealed file"),
+        (b"", "not a sealed file"),
+        (b"VMRF" + bytes(100), "not a sealed file"),
         (sealed.MAGIC + b"\x02\x00" + bytes(60), "version 2"),
         (sealed.MAGIC + b"\x01\x00\xff\xff\xff\xff" + bytes(60), "does not fit"),
         (sealed.MAGIC + b"\x01\x00\x00\x00\x00\x00" + bytes(60), "cannot be read"),

@@ -363,7 +363,7 @@ def test_inference_refuses_what_has_no_domain() -> None:
         draft_schema([pa.table({"x": [1]})], "id")
     with pytest.raises(TableError, match="Table 2 has no records"):
         draft_schema([pa.table({"id": [1], "x": [1]}), pa.table({"id": pa.array([], pa.int64())})], "id")
-    with pytest.raises(SchemaError, match="no column with a domain besides the id; party1: column 'x' has no values at all"):
+    with pytest.raises(SchemaError, match="no column with a domain except the id; party1: column 'x' has no values at all"):
         draft_schema([pa.table({"id": [1], "x": ["NA"]})], "id")
     with pytest.raises(TableError, match="No table has the column 'z'"):
         draft_schema([pa.table({"id": [1], "x": [1]})], "id", drop=["z"])
@@ -378,7 +378,7 @@ def test_a_column_that_several_tables_have_is_drafted_from_all_of_them() -> None
     assert draft.schema.parties == (("party1", ("x", "a")), ("party2", ("x", "b")))
     assert draft.schema.attributes[0].values == (1, 2, 5)
     assert [str(flag) for flag in draft.flags if flag.column == "x"] == [
-        f"party{i}: column 'x' is in several tables: taken for one column; rename it in one of them if it is another."
+        f"party{i}: column 'x' is in several tables: treated as one column; rename it in one of them if they differ."
         for i in (1, 2)
     ]
 

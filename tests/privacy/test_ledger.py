@@ -108,11 +108,11 @@ def test_an_edited_ledger_is_refused(ledger, edit):
 @pytest.mark.parametrize("change", [{"delta": None}, {"delta": "x"}, {"reasons": 3}, {"notes": 1}, {"prior": "x"}])
 def test_a_malformed_ledger_with_a_fitting_digest_is_refused_too(ledger, change):
     body = {key: value for key, value in ledger.to_json().items() if key != "digest"} | change
-    with pytest.raises(PrivacyError, match=r"malformed|no ledger entry"):
+    with pytest.raises(PrivacyError, match=r"malformed|not a ledger entry"):
         Ledger.from_json(body | {"digest": json_digest(body).hex()})
     (name,) = change
     del body[name]
-    with pytest.raises(PrivacyError, match=r"incomplete|no ledger"):
+    with pytest.raises(PrivacyError, match=r"incomplete|not a ledger"):
         Ledger.from_json(body | {"digest": json_digest(body).hex()})
 
 
@@ -183,9 +183,9 @@ def test_a_ledger_states_its_standing(ledger):
 
 @pytest.mark.parametrize("data", [None, [], {}, {"epsilon": 1}, {"entries": []}])
 def test_what_is_no_ledger_is_refused(data):
-    with pytest.raises(PrivacyError, match="no ledger"):
+    with pytest.raises(PrivacyError, match="not a ledger"):
         Ledger.from_json(data)
-    with pytest.raises(PrivacyError, match="no ledger entry"):
+    with pytest.raises(PrivacyError, match="not a ledger entry"):
         LedgerEntry.from_json(data)
 
 

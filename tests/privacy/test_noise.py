@@ -182,7 +182,7 @@ def test_the_ends_of_the_stream_are_the_farthest_values():
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 1e18])
 def test_noise_of_no_scale_or_of_too_large_a_one_is_refused(scale):
     for law in (discrete_gaussian, two_sided_geometric):
-        with pytest.raises(PrivacyError, match=r"above 0 and up to 7\.21e\+16"):
+        with pytest.raises(PrivacyError, match=r"above 0 and at most 7\.21e\+16"):
             law(stream(0), 1, scale)
 
 

@@ -37,7 +37,7 @@ def test_it_says_what_it_is():
 def test_without_all_three_nothing_is_private(arguments):
     assert GOOD.private
     assert not Standing(*arguments).private
-    assert "does not state" in str(Standing(*arguments))
+    assert "no valid privacy label" in str(Standing(*arguments))
 
 
 @pytest.mark.parametrize("field", sorted(GOOD.to_json()))

@@ -375,7 +375,7 @@ def test_a_pipe_makes_nobody_wait(run, x):
         (x / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(x / name)
     told = in_time(FIFO, "server", run.server.folder, x).stdout
-    assert told.count("is a named pipe, not a file: it is passed over until it is removed.") == 2
+    assert told.count("is a named pipe, not a file; it is ignored until you remove it.") == 2
     told = in_time(FIFO, "party", run.parties["hospital"].folder, x).stdout
     assert "server/hospital/plan is a named pipe, not a file" in told
     # Its own file takes the pipe's place.
@@ -441,7 +441,7 @@ def test_a_folder_that_somebody_else_made_unwritable_is_named(x):
 
 def test_in_an_object_store_a_folder_in_the_place_of_a_file_is_named(again, place, x):
     (x / "parties" / "a" / "offer").mkdir(parents=True)
-    with pytest.raises(ObstacleError, match="passed over until it is removed"):
+    with pytest.raises(ObstacleError, match="ignored until you remove it"):
         place.get("a", "a", "offer", 100)
     with pytest.raises(ExchangeError):
         place.put("a", "a", "offer", b"one")

@@ -85,7 +85,7 @@ def test_the_sentence_says_what_is_wrong(place):
     assert "no run folder" in refused("status", "x")
     assert "not of a party" in refused("run", "party", "server")
     assert "not of a party" in refused("accept", "server", "1234")
-    assert "no whole fingerprint" in (good("run", "party", "hospital") and refused("accept", "hospital", "1234"))
+    assert "not a whole fingerprint" in (good("run", "party", "hospital") and refused("accept", "hospital", "1234"))
     assert "No plan has come" in refused("accept", "insurer", "1234")
     shutil.rmtree("x")
     assert "no folder" in refused("run", "party", "hospital")
@@ -181,7 +181,7 @@ def test_what_is_in_the_way_is_one_sentence_and_status_has_it_until_it_is_gone(p
     assert "is a link, not a folder" in refused("run", "server", "server")
     state = status("server")
     assert [step["status"] for step in state["steps"] if step["name"] == "offer"] == ["done", "waits"]
-    assert "x/parties/insurer is a link, not a folder: it is passed over until it is removed." in state["refused"][0]
+    assert "x/parties/insurer is a link, not a folder; it is ignored until you remove it." in state["refused"][0]
     assert "is a link" in good("status", "server")
     party = ("run", "party", "insurer", "--name", "insurer", "--table", "insurer.csv", "--id", "id", "--exchange", "x")
     assert "is a link, not a folder" in refused(*party)

@@ -107,7 +107,7 @@ def test_nothing_but_the_offer_leaves_before_the_plan_is_accepted(planned):
     assert list(party.advance(back)) == ["offer"]
     assert not Releases.of(PrivateKey.load(party.folder / "key")).folder.exists()
     assert steps(party)["acceptance"] == "waits"
-    with pytest.raises(MessageError, match="no whole fingerprint"):
+    with pytest.raises(MessageError, match="not a whole fingerprint"):
         party.accept(planned.server.plan.fingerprint[:9])
     with pytest.raises(MessageError, match=r"nothing of this fingerprint.*received/plan"):
         party.accept(NO_FINGERPRINT)

@@ -82,9 +82,9 @@ WORDS = {"summary", "table", "_aligned", "__repr__", "__str__"}
 UNJUDGED = {"guess_stops", "_cost", "_assign_tasks", "choose_marginals", "gaussian_rho", "calibrate", "_window"}
 UNJUDGED |= {"GUESS_MARGIN", "PHANTOM_CHUNK", "GROUPED_RECORDS", "BLOCK_KEYS", "TRIPLE_WEIGHT", "ENOUGH_MARGINALS", "MOST_CELLS"}
 UNJUDGED |= {"ORDERS", "CUT", "WRAPPED", "STEPS_PER_SPREAD", "STEPS_PER_TOTAL", "SMOOTHING", "TILTS", "FINER", "ROUNDING"}
-UNJUDGED |= {"MOST_FREQUENCIES", "MOST_LENGTH", "AT_ONCE", "LOOSE", "WORTH", "CLOSE", "RARE", "LEAST_RARE", "EXPONENTS"}
-UNJUDGED |= {"MOST_NOISE_POINTS", "MOST_POINTS", "LEAST_SCALE", "LEAST_EPSILON", "MOST_REPETITIONS", "MOST_PHANTOMS"}
-UNJUDGED |= {"MOST_SENSITIVITY", "MOST_LEVEL", "MOST_ATTRIBUTES"}
+UNJUDGED |= {"MAX_FREQUENCIES", "MAX_LENGTH", "AT_ONCE", "LOOSE", "WORTH", "CLOSE", "RARE", "MIN_RARE", "EXPONENTS"}
+UNJUDGED |= {"MAX_NOISE_POINTS", "MAX_POINTS", "MIN_SCALE", "MIN_EPSILON", "MAX_REPETITIONS", "MAX_PHANTOMS"}
+UNJUDGED |= {"MAX_SENSITIVITY", "MAX_LEVEL", "MAX_ATTRIBUTES"}
 
 
 TOKEN = re.compile(
@@ -505,8 +505,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "what follows an id in memory is part of its digest",
         "kernels/digest.py",
-        "return word if left >= U64(8) else (word & kept) | (length << U64(56))",
-        "return word if left >= U64(8) else word ^ (length << U64(56))",
+        "return word if remaining >= U64(8) else (word & kept) | (length << U64(56))",
+        "return word if remaining >= U64(8) else word ^ (length << U64(56))",
         ("kernels/test_kernels_digest.py",),
     ),
     Mutation(
@@ -608,7 +608,7 @@ NAMED: tuple[Mutation, ...] = (
         ("privacy/test_prices.py", "test_leaks.py"),
     ),
     Mutation(
-        "the ledger prices groups with weights as if a record moved their numbers by 1",
+        "the ledger prices groups with weights as if a record moved their counters by 1",
         "sketches/parameters.py",
         "sum(self.weights) or len(self.sizes)",
         "len(self.sizes)",
@@ -617,8 +617,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "of the parties that may collude the one counts that learns least",
         "privacy/ledger.py",
-        "worst = max(worst, prior + rest)",
-        "worst = min(worst or math.inf, prior + rest)",
+        "worst = max(worst, prior + later)",
+        "worst = min(worst or math.inf, prior + later)",
         ("privacy/test_collusion.py",),
     ),
     Mutation(
@@ -650,7 +650,7 @@ NAMED: tuple[Mutation, ...] = (
         ("plan/test_collusion_cap.py",),
     ),
     Mutation(
-        "numbers with a weight get the noise of those without",
+        "counters with a weight get the noise of those without",
         "sketches/count_sketch.py",
         "noise_table(weight * plan.variance)",
         "noise_table(plan.variance)",
@@ -757,15 +757,15 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a table with a record that does not fit is refused",
         "tables/table.py",
-        "    return columns.settled(found, pieces)",
-        "    out = columns.settled(found, pieces)\n    out.dropped.refuse()\n    return out",
+        "    return columns.settled(encoded, pieces)",
+        "    out = columns.settled(encoded, pieces)\n    out.dropped.refuse()\n    return out",
         ("test_refusals.py",),
     ),
     Mutation(
         "a table without records is refused",
         "tables/table.py",
-        "    return columns.settled(found, pieces)",
-        "    out = columns.settled(found, pieces)\n    assert out.records\n    return out",
+        "    return columns.settled(encoded, pieces)",
+        "    out = columns.settled(encoded, pieces)\n    assert out.records\n    return out",
         ("test_refusals.py",),
     ),
     Mutation(
@@ -813,7 +813,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "a row of a file with too many cells stops the release",
         "tables/table.py",
-        "pieces.read(self.wanted, told)",
+        "pieces.read(self.wanted, report)",
         "pieces.read(self.wanted)",
         ("test_refusals.py",),
     ),
@@ -1017,7 +1017,7 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "noise does not depend on what it is added to",
         "privacy/noise.py",
-        "hashlib.sha256(what).digest() + hashlib.sha256(numbers.data).digest()",
+        "hashlib.sha256(what).digest() + hashlib.sha256(values.data).digest()",
         "hashlib.sha256(what).digest()",
         ("privacy/test_noise.py",),
     ),
@@ -1025,7 +1025,7 @@ NAMED: tuple[Mutation, ...] = (
         "noise does not depend on the draws before",
         "privacy/noise.py",
         "hmac.digest(self._key, self._draws.digest(), ",
-        "hmac.digest(self._key, hashlib.sha256(what + numbers.tobytes()).digest(), ",
+        "hmac.digest(self._key, hashlib.sha256(what + values.tobytes()).digest(), ",
         ("privacy/test_noise.py",),
     ),
     Mutation(
@@ -1255,8 +1255,8 @@ NAMED: tuple[Mutation, ...] = (
     Mutation(
         "what was exposed beforehand weighs the same for a person with several records",
         "privacy/ledger.py",
-        "left = self.delta - exposed * records * math.exp((records - 1) * before)",
-        "left = self.delta - exposed * records",
+        "remaining = self.delta - exposed * records * math.exp((records - 1) * before)",
+        "remaining = self.delta - exposed * records",
         ("privacy/test_ledger.py::test_what_was_exposed_beforehand_weighs_more_for_a_person_with_several_records",),
     ),
 )

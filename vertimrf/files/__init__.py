@@ -1,1 +1,1 @@
-"""Files: whole or not there, one binary container, canonical JSON and its digests."""
+"""Files: atomic writes, one binary container, sealed files, canonical JSON and its digests."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, written beside their place and then renamed; and files read back, up to a size."""
+"""Atomic writes (a draft beside the file, then a rename), and reads with a size limit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .canonical import json_of
 
 __all__ = [
     "DRAFT",
-    "MOST_JSON",
-    "MOST_KEY",
+    "MAX_JSON",
+    "MAX_KEY",
     "check_space",
     "draft_of",
     "kind_of",
@@ -33,11 +33,11 @@ __all__ = [
     "write_text",
 ]
 
-# Largest files that are read, bytes: keys, offers, secrets and envelopes; plans, schemas and reports, which list
-# values. A file that somebody else sent must not fill the memory of who looks at it.
-MOST_KEY = 1 << 20
-MOST_JSON = 1 << 26
-# Names of drafts: those of the files that they were to be, behind a dot and eight digits.
+# Largest files that are read, in bytes: keys, offers, secrets and envelopes; then plans, schemas and reports, which
+# list values. A file from somebody else must not fill the reader's memory.
+MAX_KEY = 1 << 20
+MAX_JSON = 1 << 26
+# A draft has the name of its file after a dot, eight hexadecimal digits and another dot.
 DRAFT = re.compile(r"\.[0-9a-f]{8}\.(.+)")
 KINDS = {
     stat.S_IFBLK: "a device", stat.S_IFCHR: "a device", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe",
@@ -46,7 +46,7 @@ KINDS = {
 
 
 def draft_of(path: Path) -> Path:
-    """A new name beside a path, for what is not whole yet; ``DRAFT`` matches it."""
+    """A new name beside a path for an unfinished file; :data:`DRAFT` matches it."""
     return path.with_name(f".{secrets.token_hex(4)}.{path.name}")
 
 
@@ -59,16 +59,15 @@ def replacing(
     once: bool = False,
     dir_fd: int | None = None,
 ) -> Iterator[BinaryIO]:
-    """Give a new file in the same folder, which replaces ``path`` when the block ends without an error.
+    """Open a draft in the same folder, which replaces ``path`` when the block ends without an error.
 
     Args:
-        path: the file to be.
-        private: whether it is for its owner alone: it is so from the moment it exists, so that nobody can have opened it
-            before.
-        synced: whether it is to outlast a power cut from the moment it is there: for what cannot be had again, and for what
-            others are told of.
-        once: whether a file that is there stays, whoever made it and when. The file system must have hard links.
-        dir_fd: the open folder that the path is relative to.
+        path: the file to write.
+        private: make the file readable by its owner only, from the moment it exists.
+        synced: make the file survive a power cut from the moment it exists. For data that cannot be restored or that
+            others are informed of.
+        once: keep a file that exists already, whoever made it. The file system must support hard links.
+        dir_fd: open folder to which the path is relative.
 
     Raises:
         OSError: the folder is missing or not writable; nothing is left behind.
@@ -87,7 +86,7 @@ def replacing(
                 file.flush()
                 os.fsync(file.fileno())
         if once:
-            # Of several processes the first makes the file, and may have removed the drafts of the others.
+            # The first of several processes makes the file, and may have removed the drafts of the others.
             with suppress(FileExistsError, FileNotFoundError):
                 os.link(draft, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         else:
@@ -100,7 +99,7 @@ def replacing(
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, private: bool = False, synced: bool = False) -> None:
-    """Write bytes to a file, whole or not at all; ``private`` and ``synced`` as in :func:`replacing`.
+    """Write bytes to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
@@ -110,7 +109,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, private: bool = Fa
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False, synced: bool = False) -> None:
-    """Write UTF-8 text to a file, whole or not at all; ``private`` and ``synced`` as in :func:`replacing`.
+    """Write UTF-8 text to a file atomically; ``private`` and ``synced`` as in :func:`replacing`.
 
     Raises:
         OSError: the file cannot be written.
@@ -119,7 +118,7 @@ def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False
 
 
 def sync(path: str | os.PathLike[str], *, dir_fd: int | None = None) -> None:
-    """Make a file's contents, or the names in a folder, outlast a crash of the machine."""
+    """Make the contents of a file, or the names in a folder, survive a crash of the machine."""
     handle = os.open(path, os.O_RDONLY, dir_fd=dir_fd)
     try:
         os.fsync(handle)
@@ -128,20 +127,20 @@ def sync(path: str | os.PathLike[str], *, dir_fd: int | None = None) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """What a file system calls a file of this mode, in words."""
+    """Name of the kind of file with this mode."""
     return KINDS.get(stat.S_IFMT(mode), "something else")
 
 
 def open_regular(path: str | os.PathLike[str], *, dir_fd: int | None = None, links: bool = True) -> BinaryIO:
-    """Open a regular file for reading. Anything else, such as a named pipe, is neither read nor waited for.
+    """Open a regular file for reading. Other files, such as named pipes, are refused without waiting.
 
     Args:
         path: the file.
-        dir_fd: the open folder that the path is relative to.
-        links: whether the file may be a link to one.
+        dir_fd: open folder to which the path is relative.
+        links: follow a link to a file.
 
     Raises:
-        OSError: there is no such file, it cannot be read, or it is no regular file.
+        OSError: the file is missing, not readable, or not a regular file.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if links else os.O_NOFOLLOW), dir_fd=dir_fd)
     mode = os.fstat(handle).st_mode
@@ -152,37 +151,43 @@ def open_regular(path: str | os.PathLike[str], *, dir_fd: int | None = None, lin
 
 
 def read_bytes(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int) -> bytes:
-    """Read a regular file that ought to be, say, a "plan", of at most so many bytes.
+    """Read a regular file of limited size.
+
+    Args:
+        path: the file.
+        what: what it should be, such as "plan", for errors.
+        error: class of the error to raise.
+        most: largest size in bytes.
 
     Raises:
-        VertiMRFError: of the kind given: the file cannot be read, is a pipe, folder or device, or is larger.
+        VertiMRFError: of the class ``error``: the file cannot be read, is not a regular file, or is too large.
     """
     try:
         with open_regular(path) as file:
-            # No more than it has, for a read takes the memory that it asks for.
+            # A read reserves the memory that it asks for, so ask for no more than the file has.
             size = os.fstat(file.fileno()).st_size
             data = file.read(size + 1) if size <= most else b""
     except (OSError, ValueError) as failure:
         raise error(f"Cannot read the {what} {path}: {getattr(failure, 'strerror', failure)}.") from None
     if max(size, len(data)) > most:
-        raise error(f"{path} has more than {most:,} bytes, more than any {what} that this library reads; ask who sent it.")
+        raise error(f"{path} has more than {most:,} bytes, the limit for a {what}; ask its sender for a smaller file.")
     return data
 
 
-def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MOST_JSON) -> Any:
-    """Read a JSON file that ought to be, say, a "plan".
+def read_json(path: str | os.PathLike[str], what: str, error: type[VertiMRFError], most: int = MAX_JSON) -> Any:
+    """Read a JSON file of limited size; arguments as in :func:`read_bytes`.
 
     Raises:
-        VertiMRFError: of the kind given: the file cannot be read, is larger than ``most`` bytes, or is not JSON.
+        VertiMRFError: of the class ``error``: the file cannot be read, is too large, or is not JSON.
     """
     return parse_json(read_bytes(path, what, error, most), str(path), what, error)
 
 
 def parse_json(data: bytes, where: str, what: str, error: type[VertiMRFError]) -> Any:
-    """JSON out of bytes that ought to be, say, a "plan".
+    """Parse JSON; ``where`` names the file in errors, and ``what`` says what it should be.
 
     Raises:
-        VertiMRFError: of the kind given: it is not JSON.
+        VertiMRFError: of the class ``error``: the data is not JSON.
     """
     try:
         return json_of(data)

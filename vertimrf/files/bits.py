@@ -1,4 +1,4 @@
-"""Small numbers packed into bytes, 1 to 4 bits each.
+"""Pack numbers of 1 to 4 bits into bytes.
 
 ``numpy.packbits`` over the single bits gives the same bytes, in two to fifteen times the time.
 """
@@ -14,19 +14,19 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def packed_size(count: int, bits: int) -> int:
-    """Bytes that so many numbers take."""
+    """Bytes needed for ``count`` numbers of ``bits`` bits."""
     return (count * bits + 7) // 8
 
 
 def pack_bits(numbers: Bytes, bits: int) -> Bytes:
-    """Pack numbers below 2^``bits``, the first in the lowest bits of the first byte.
+    """Pack numbers below 2^``bits``; the first number takes the lowest bits of the first byte.
 
     Args:
-        numbers: of any shape [uint8].
-        bits: 1 to 4.
+        numbers: numbers [any shape, uint8].
+        bits: bits per number, 1 to 4.
 
     Returns:
-        [shape=(packed_size(numbers.size, bits),), uint8]
+        Packed bytes [shape=(packed_size(numbers.size, bits),), uint8].
     """
     word, together, used = _units(bits)
     flat = np.append(numbers, np.zeros(-numbers.size % together, np.uint8))
@@ -37,7 +37,16 @@ def pack_bits(numbers: Bytes, bits: int) -> Bytes:
 
 
 def unpack_bits(packed: Bytes, count: int, bits: int) -> Bytes:
-    """The first ``count`` numbers back [shape=(count,), uint8]."""
+    """Unpack the first ``count`` numbers.
+
+    Args:
+        packed: from :func:`pack_bits` [uint8].
+        count: how many numbers.
+        bits: bits per number, 1 to 4.
+
+    Returns:
+        Numbers [shape=(count,), uint8].
+    """
     word, together, used = _units(bits)
     units = np.zeros((-(-packed.size // used), word.itemsize), np.uint8)
     units[:, :used] = np.append(packed, np.zeros(-packed.size % used, np.uint8)).reshape(-1, used)
@@ -49,5 +58,5 @@ def unpack_bits(packed: Bytes, count: int, bits: int) -> Bytes:
 
 
 def _units(bits: int) -> tuple[np.dtype[np.unsignedinteger], int, int]:
-    """Words that hold whole numbers: their type, how many numbers they hold, and how many of their bytes are used."""
+    """The word type that holds whole numbers, how many numbers it holds, and how many of its bytes are used."""
     return (np.dtype("<u4"), 8, 3) if bits == 3 else (np.dtype("u1"), 8 // bits, 1)

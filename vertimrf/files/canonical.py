@@ -1,4 +1,4 @@
-"""JSON in one form for one content, its digest, and digests in a form that people compare by phone."""
+"""Canonical JSON, its digests, and fingerprints that people can compare by phone."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ from ..errors import MessageError
 
 __all__ = ["canonical", "check_depth", "fingerprint", "json_digest", "json_of", "same_fingerprint"]
 
-# Crockford's base 32: no I, L, O or U, so that nothing read aloud or retyped is taken for something else.
+# Crockford's base 32 has no I, L, O or U, which are misread most often.
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GROUP, GROUPS = 4, 7
 BITS = 5 * GROUP * GROUPS
-# How people write what the alphabet lacks, and what stands between groups.
+# Characters that people may write instead, and separators of groups.
 READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": "", "\u2010": "", "\u2011": "", "\u2013": ""})
 
-# Objects and lists within each other: files of this library have a tenth of it.
-MOST_DEPTH = 64
+# Deepest nesting of objects and lists; files of this library need a tenth of it.
+MAX_DEPTH = 64
 
 
 def json_of(text: bytes | str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """What JSON text from anybody says; ``pairs`` makes something else than a ``dict`` of an object.
+    """Parse JSON from an untrusted source.
+
+    Args:
+        text: the JSON.
+        pairs: builds another object than a ``dict`` from the pairs of a JSON object.
 
     Raises:
-        ValueError: it is not JSON, not UTF-8, holds half a character, or nests too deeply.
+        ValueError: the text is not JSON, not UTF-8, holds half a character, or nests too deeply.
     """
     text = text.decode() if isinstance(text, bytes) else text
     try:
@@ -34,19 +38,19 @@ def json_of(text: bytes | str, pairs: Callable[[list[tuple[str, Any]]], Any] | N
     except RecursionError:
         raise ValueError("it nests too deeply") from None
     if "\\u" in text:
-        # Halves of characters, which JSON can escape, and no file or terminal takes.
+        # JSON can escape halves of characters, which no file or terminal can hold.
         json.dumps(check_depth(content), ensure_ascii=False).encode()
     return check_depth(content)
 
 
 def check_depth(content: Any) -> Any:
-    """Content as it is, if its objects and lists do not nest too deeply.
+    """Return the content if its objects and lists do not nest too deeply.
 
     Raises:
-        ValueError: they do.
+        ValueError: they nest too deeply.
     """
     level = [content]
-    for _ in range(MOST_DEPTH):
+    for _ in range(MAX_DEPTH):
         inside = (at.values() if isinstance(at, dict) else at for at in level if isinstance(at, dict | list))
         level = [value for values in inside for value in values if isinstance(value, dict | list)]
         if not level:
@@ -55,7 +59,7 @@ def check_depth(content: Any) -> Any:
 
 
 def canonical(content: Any) -> bytes:
-    """The one JSON text of a content: ASCII, keys sorted, nothing between tokens."""
+    """The unique JSON text of a content: ASCII, sorted keys, no spaces."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
@@ -67,24 +71,27 @@ def json_digest(content: Any) -> bytes:
 def fingerprint(value: bytes) -> str:
     """The first 140 bits of a digest as seven groups of four letters and digits.
 
-    Whoever writes both files that people are to take for one needs a collision: 2^70 digests for 140 bits, where the 64 bits
-    that are usual in such places need 2^32.
+    An attacker who makes both of two files needs a collision: 2^70 digests for 140 bits, against 2^32 for the usual 64
+    bits.
     """
     number = int.from_bytes(value, "big") >> (8 * len(value) - BITS)
     letters = "".join(ALPHABET[number >> shift & 31] for shift in range(BITS - 5, -1, -5))
     return "-".join(letters[i : i + GROUP] for i in range(0, len(letters), GROUP))
 
 
-def same_fingerprint(given: str, own: str) -> bool:
-    """Whether a fingerprint as people write it, in any case, with or without dashes and spaces, is this one, in full.
+def same_fingerprint(given: str, expected: str) -> bool:
+    """Whether a fingerprint as typed by a person, in any case and with any dashes and spaces, equals another in full.
+
+    Args:
+        given: what the person typed.
+        expected: the fingerprint to compare with.
 
     Raises:
-        MessageError: a part of a fingerprint, or something else.
+        MessageError: ``given`` is only a part of a fingerprint, or none.
     """
     read = "".join(given.upper().translate(READ_AS).split())
     if len(read) != GROUP * GROUPS or set(read) - set(ALPHABET):
         raise MessageError(
-            f"{given!r} is no whole fingerprint: one has {GROUPS} groups of {GROUP} letters and digits, like {own[:9]}-…; "
-            "compare all of it."
+            f"{given!r} is not a whole fingerprint; enter {GROUPS} groups of {GROUP} letters and digits, like {expected[:9]}-…."
         )
-    return read == own.replace("-", "")
+    return read == expected.replace("-", "")

@@ -1,7 +1,7 @@
-"""The one file format of everything binary the library writes: JSON header, plain arrays, SHA-256; nothing is unpickled.
+"""The binary file format of this library: a JSON header, plain arrays and SHA-256, without pickle.
 
-Layout, little-endian: magic "VMRF", format version (uint16), kind and header as JSON with their length (uint32), the arrays'
-bytes in header order, SHA-256 of all before it [32 bytes].
+Layout, little-endian: magic "VMRF"; format version (uint16); length (uint32) and text of a JSON object with kind,
+header and a list of arrays; the bytes of the arrays in that order; SHA-256 of everything before it [32 bytes].
 """
 
 from __future__ import annotations
@@ -26,13 +26,22 @@ MAGIC = b"VMRF"
 VERSION = 1
 DIGEST = 32
 PREFIX = struct.Struct("<4sHI")
-# Models are the largest; messages have a limit of their own, by their plan.
-MOST_BYTES = 1 << 32
+# Size limit, set by models. Messages have a limit of their own by their plan.
+MAX_BYTES = 1 << 32
 DTYPES = {"uint8", "uint16", "int64", "float64"}
 
 
 def pack(kind: str, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> bytes:
-    """Serialise a header and named arrays of uint8, uint16, int64 or float64."""
+    """Serialise a header and named arrays.
+
+    Args:
+        kind: kind of file.
+        header: JSON fields.
+        arrays: arrays of uint8, uint16, int64 or float64, by name.
+
+    Returns:
+        The bytes of the file.
+    """
     listing = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
     text = json.dumps({"kind": kind, "header": header, "arrays": listing}, separators=(",", ":")).encode()
     parts = [PREFIX.pack(MAGIC, VERSION, len(text)), text]
@@ -43,30 +52,40 @@ def pack(kind: str, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]])
 
 
 def unpack(data: bytes, kind: str, where: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read a container back.
+    """Read a container of one kind.
 
     Args:
-        data: the file's bytes.
-        kind: what it must be.
-        where: its name, for errors.
+        data: bytes of the file.
+        kind: kind that it must have.
+        where: name of the file, for errors.
+
+    Returns:
+        The header and the arrays by name.
 
     Raises:
-        MessageError: not such a file, another version or kind, truncated or altered.
+        MessageError: the data is no container, of another version or kind, truncated or altered.
     """
-    found, header, arrays = peek(data, where)
-    if found != kind:
-        raise MessageError(f"{where} is a {found}, not a {kind}.")
+    actual, header, arrays = peek(data, where)
+    if actual != kind:
+        raise MessageError(f"{where} is a {actual}, not a {kind}.")
     return header, arrays
 
 
 def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read a container of any kind: its kind, header and arrays.
+    """Read a container of any kind.
+
+    Args:
+        data: bytes of the file.
+        where: name of the file, for errors.
+
+    Returns:
+        Kind, header and arrays by name.
 
     Raises:
-        MessageError: not such a file, another version, truncated or altered.
+        MessageError: the data is no container, of another version, truncated or altered.
     """
     if len(data) < PREFIX.size + DIGEST or data[:4] != MAGIC:
-        raise MessageError(f"{where} is not a VertiMRF file, or it is truncated.")
+        raise MessageError(f"{where} is not a VertiMRF file, or it is truncated; have it sent again.")
     _, version, length = PREFIX.unpack_from(data)
     if version != VERSION:
         raise MessageError(f"{where} has format version {version}; this release reads version {VERSION}.")
@@ -95,15 +114,15 @@ def peek(data: bytes, where: str) -> tuple[str, dict[str, Any], dict[str, npt.ND
 
 
 def write(path: str | Path, data: bytes) -> int:
-    """Write a packed container (temporary file, then rename); returns its size in bytes."""
+    """Write a packed container atomically and return its size in bytes."""
     write_bytes(path, data)
     return len(data)
 
 
 def read(path: str | Path) -> bytes:
-    """Read a container file.
+    """Read the bytes of a container file.
 
     Raises:
-        MessageError: the file cannot be read, or is larger than models are.
+        MessageError: the file cannot be read, or is too large.
     """
-    return read_bytes(path, "file", MessageError, MOST_BYTES)
+    return read_bytes(path, "file", MessageError, MAX_BYTES)

@@ -1,11 +1,13 @@
-"""Sealed files: a header that anybody may read, and contents for whoever has the key; bytes in, bytes out.
+"""Encoding of sealed files: a header that anyone can read, and contents for the owner of the key.
 
-Layout, little-endian: magic "VMRS", format version (uint16), the header as JSON with its length (uint32), and the contents in
-chunks of CHUNK bytes, each as ChaCha20-Poly1305 ciphertext with its 16-byte tag; the last chunk is what remains, if only
-nothing. A chunk's nonce is its number (11 bytes, big-endian) and a byte that is 1 for the last chunk alone: the STREAM
-construction (Hoang, Reyhanitabar, Rogaway and Vizar, CRYPTO 2015), by which a file that was cut, reordered or added to does not
-open. All bytes before the first chunk are associated data of every chunk. A key must be used for one file only: nonces start
-at 0 in each.
+Layout, little-endian: magic "VMRS"; format version (uint16); length (uint32) and text of a JSON header; the contents in
+chunks of CHUNK bytes, each as ChaCha20-Poly1305 ciphertext with a tag of 16 bytes. The last chunk is the remainder and
+may be empty.
+
+The nonce of a chunk is its number (11 bytes, big-endian) and a byte that is 1 for the last chunk only. This is the
+STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizar, CRYPTO 2015): a file that was cut, reordered or extended
+does not open. All bytes before the first chunk are associated data of every chunk. A key must be used for one file
+only, because nonces start at 0 in each file.
 """
 
 from __future__ import annotations
@@ -28,22 +30,25 @@ PREFIX = struct.Struct("<4sHI")
 TAG = 16
 CHUNK = 1 << 16
 # A header holds names, digests and a public key.
-MOST_HEAD = 1 << 16
+MAX_HEAD = 1 << 16
 
 
 def pack_head(header: dict[str, Any]) -> bytes:
-    """The beginning of a sealed file: all that can be read without the key."""
+    """The beginning of a sealed file, which can be read without the key."""
     text = json.dumps(header, separators=(",", ":")).encode()
     return PREFIX.pack(MAGIC, VERSION, len(text)) + text
 
 
 def seal_chunks(head: bytes, key: bytes, contents: bytes) -> bytes:
-    """A sealed file.
+    """Encrypt a sealed file.
 
     Args:
-        head: what :func:`pack_head` gave.
-        key: of this file alone [32 bytes].
-        contents: what is to be hidden.
+        head: from :func:`pack_head`.
+        key: key of this file only [32 bytes].
+        contents: what to encrypt.
+
+    Returns:
+        The bytes of the file.
     """
     cipher = ChaCha20Poly1305(key)
     view = memoryview(contents)
@@ -56,17 +61,17 @@ def seal_chunks(head: bytes, key: bytes, contents: bytes) -> bytes:
 
 
 def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
-    """A sealed file's header, which nothing vouches for until the file is opened, and the beginning that holds it.
+    """Header of a sealed file, and the bytes that hold it. The header is not authenticated until the file is opened.
 
     Raises:
-        MessageError: not such a file, or of another version.
+        MessageError: the data is no sealed file, or of another version.
     """
     if len(data) < PREFIX.size + TAG or data[:4] != MAGIC:
-        raise MessageError(f"{where} is no sealed file of this library, or it is truncated.")
+        raise MessageError(f"{where} is not a sealed file of this library, or it is truncated; have it sent again.")
     _, version, length = PREFIX.unpack_from(data)
     if version != VERSION:
         raise MessageError(f"{where} is a sealed file of version {version}; this release reads version {VERSION}.")
-    if length > MOST_HEAD or PREFIX.size + length + TAG > len(data):
+    if length > MAX_HEAD or PREFIX.size + length + TAG > len(data):
         raise MessageError(f"{where} is truncated or altered: its header does not fit; have it sent again.")
     beginning = bytes(data[: PREFIX.size + length])
     try:
@@ -79,7 +84,16 @@ def peek(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
 
 
 def open_chunks(head: bytes, key: bytes, data: bytes) -> bytes | None:
-    """The contents of a sealed file; None if the key does not open it, or any byte of it is not as it was sealed."""
+    """Decrypt a sealed file.
+
+    Args:
+        head: the bytes before the first chunk.
+        key: key of the file [32 bytes].
+        data: the whole file.
+
+    Returns:
+        The contents; None if the key is wrong or any byte was altered.
+    """
     cipher = ChaCha20Poly1305(key)
     view = memoryview(data)[len(head) :]
     if len(view) < TAG:
@@ -96,8 +110,8 @@ def open_chunks(head: bytes, key: bytes, data: bytes) -> bytes | None:
 
 
 def most_bytes(contents: int) -> int:
-    """The most bytes that a sealed file of so many bytes of contents has."""
-    return PREFIX.size + MOST_HEAD + contents + TAG * (contents // CHUNK + 1)
+    """Largest size of a sealed file with this many bytes of contents."""
+    return PREFIX.size + MAX_HEAD + contents + TAG * (contents // CHUNK + 1)
 
 
 def _nonce(number: int, last: bool) -> bytes:

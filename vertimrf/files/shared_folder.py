@@ -1,7 +1,7 @@
-"""Files in a folder that others write to as well: no link is followed, and nothing but folders and regular files is opened.
+"""A folder that others write to as well: links are not followed, and only folders and regular files are opened.
 
-Each component of a name is opened relative to the open folder before it. So nobody can swap a folder for a link between a check
-and its use: what was opened stays what it was, whatever its name leads to by then.
+Each component of a name is opened relative to the open folder before it. So nobody can replace a folder by a link
+between a check and its use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .atomic import DRAFT, kind_of, open_regular, replacing
 __all__ = ["SharedFolder"]
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
-# What a system says of one name that cannot be used as a file or folder. All other errors are about the whole place.
+# Errors about one name that cannot be used as a file or folder. All other errors concern the whole folder.
 ABOUT_A_NAME = {
     errno.EACCES, errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENODEV, errno.ENOENT,
     errno.ENOTDIR, errno.ENOTEMPTY, errno.ENXIO, errno.EPERM,
@@ -27,7 +27,8 @@ ABOUT_A_NAME = {
 
 
 class SharedFolder:
-    """A folder, on this machine or mounted. Names have slashes; the folder itself may be a link, for its user named it.
+    """A local or mounted folder. Names of files use slashes. The folder itself may be a link, because its user chose
+    it.
 
     Args:
         root: the folder.
@@ -37,17 +38,17 @@ class SharedFolder:
         self._root = root
 
     def read(self, name: str, most: int) -> bytes | None:
-        """A file's first bytes.
+        """Read the first bytes of a file.
 
         Args:
-            name: the file, beneath the folder.
-            most: how many bytes it may have; of a larger one as many and one more are read.
+            name: the file, relative to the folder.
+            most: limit in bytes; one more byte is read of a larger file.
 
         Returns:
-            The bytes; None if the file is not there.
+            The bytes; None if the file does not exist.
 
         Raises:
-            ObstacleError: something other than a file, or than a folder on the way to it, has that name.
+            ObstacleError: the name, or a folder on its path, belongs to something else.
             OSError: the folder cannot be reached.
         """
         *parts, last = name.split("/")
@@ -64,20 +65,20 @@ class SharedFolder:
                 return file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file, whole and synced, over what is there unless that is a folder; makes the folders on the way to it.
+        """Write a file atomically and synced, and make the folders on its path. It replaces anything except a folder.
 
         Raises:
-            ObstacleError: a folder has that name, or something other than a folder a name on the way to it.
+            ObstacleError: the name belongs to a folder, or a folder on its path to something else.
             OSError: the folder cannot be reached, or is full.
         """
         *parts, last = name.split("/")
         with self._beneath(parts, make=True) as folder:
             assert folder is not None
-            # Drafts of a process that was killed: a file has one writer, and that one works alone on its run.
-            for left in os.listdir(folder):
-                if (draft := DRAFT.fullmatch(left)) and draft[1] == last:
+            # Remove drafts of a killed process. A file has only one writer, and it works alone on its run.
+            for entry in os.listdir(folder):
+                if (draft := DRAFT.fullmatch(entry)) and draft[1] == last:
                     with suppress(OSError):
-                        os.unlink(left, dir_fd=folder)
+                        os.unlink(entry, dir_fd=folder)
             try:
                 with replacing(last, synced=True, dir_fd=folder) as file:
                     file.write(data)
@@ -85,21 +86,21 @@ class SharedFolder:
                 raise self._named(error, folder, parts, last) from None
 
     def stamp(self, name: str) -> object:
-        """Something that is equal as long as the file of that name has not been changed; None if there is no regular file."""
+        """A value that stays equal as long as the file is not changed; None if there is no regular file of that name."""
         *parts, last = name.split("/")
         with self._beneath(parts) as folder:
             if folder is None:
                 return None
             try:
-                found = os.stat(last, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(last, dir_fd=folder, follow_symlinks=False)
             except OSError:
                 return None
-            whole = stat.S_ISREG(found.st_mode)
-            return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if whole else None
+            whole = stat.S_ISREG(status.st_mode)
+            return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) if whole else None
 
     @contextmanager
     def _beneath(self, parts: Sequence[str], make: bool = False) -> Iterator[int | None]:
-        """A folder beneath the root, open; None if it is not there and not to be made. The root itself is never made."""
+        """Open a folder beneath the root; None if it is missing and ``make`` is false. The root itself is never made."""
         at = os.open(self._root, FOLDER)
         try:
             for depth, part in enumerate(parts):
@@ -117,7 +118,7 @@ class SharedFolder:
             os.close(at)
 
     def _named(self, error: OSError, at: int, parts: Sequence[str], name: str, folder: bool = False) -> OSError | ObstacleError:
-        """The sentence about what is in the way, where it is that name; else the error itself."""
+        """An ObstacleError if the error concerns this name; else the error itself."""
         if error.errno not in ABOUT_A_NAME:
             return error
         wanted, what = (stat.S_IFDIR, "folder") if folder else (stat.S_IFREG, "file")
@@ -126,11 +127,11 @@ class SharedFolder:
             mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
             if stat.S_IFMT(mode) != wanted:
                 why = f"is {kind_of(mode)}, not a {what}"
-        return ObstacleError(f"{'/'.join((str(self._root), *parts, name))} {why}: it is passed over until it is removed.")
+        return ObstacleError(f"{'/'.join((str(self._root), *parts, name))} {why}; it is ignored until you remove it.")
 
 
 def _open_folder(name: str, at: int, make: bool) -> int:
-    """A folder in an open one; made where it is missing, if it is to be."""
+    """Open a folder in an open one; make it if it is missing and ``make`` is true."""
     try:
         return os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=at)
     except FileNotFoundError:

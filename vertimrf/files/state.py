@@ -1,4 +1,4 @@
-"""Where a machine keeps, for one user, what must be there once: records of releases, and of domains that were found."""
+"""The folder of a user's state on a machine: records of releases, and of domain searches."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .atomic import sync
 
 __all__ = ["STATE", "make_folder", "state_folder"]
 
-# The environment variable that names another folder.
+# Environment variable that sets another folder.
 STATE = "VERTIMRF_STATE"
 
 
 def state_folder() -> Path:
-    """Where it is: what VERTIMRF_STATE names, or the place that the system has for an application's state."""
+    """The folder: VERTIMRF_STATE if set, else the system's place for application state."""
     named = os.environ.get(STATE)
     return Path(named).absolute() if named else platformdirs.user_state_path("vertimrf")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for its owner alone, with the parents that it lacks, so that it outlasts a power cut.
+    """Make a folder for its owner only, with missing parents, so that it survives a power cut.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
     if not path.is_dir():
         make_folder(path.parent)

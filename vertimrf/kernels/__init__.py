@@ -1,4 +1,4 @@
-"""Compiled kernels: plain arrays in, plain arrays out, no state; only NumPy and Numba are imported.
+"""Compiled kernels: functions of plain arrays without state. They import NumPy and Numba only.
 
 Kernels compile on first use and are cached on disk. :func:`warmup` compiles them beforehand.
 """

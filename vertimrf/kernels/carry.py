@@ -1,9 +1,10 @@
-"""Kernels of marginals that no clique holds: clique tables multiplied up, summed off, and conditionals carried along a tree.
+"""Kernels for marginals that no clique holds: multiply and sum clique tables, and carry conditionals along a tree.
 
-Tables are flat and addressed by strides. Callers merge neighbouring axes that the other table treats alike, so that what is
-left is few and long; the last axis is the inner loop.
+Tables are flat and addressed by strides. Callers merge neighbouring axes that the other table treats in the same way,
+so that few long axes remain. The last axis is the inner loop.
 
-Axes: k = merged axes of a table; s = cells of a separator; w = columns carried at once, values of attributes left behind.
+Axes: k = merged axes of a table; s = cells of a separator; w = columns carried at once (values of attributes left
+behind).
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from .jit import kernel
 
 __all__ = ["carry", "collect", "multiply_onto", "sum_onto"]
 
-# Sums may be reassociated so that they vectorise; nothing else is relaxed.
+# Sums may be reassociated for vectorisation; nothing else is relaxed.
 VECTOR = {"reassoc", "contract", "nsz"}
 
 
 @kernel
 def multiply_onto(out, shape, strides, table):  # type: ignore[no-untyped-def]
-    """Multiply a table that lacks some axes onto one that has them all.
+    """Multiply a table into one that has all of its axes.
 
     Args:
-        out: [flat over ``shape``, float64], updated.
+        out: larger table, updated [flat over ``shape``, float64].
         shape: merged axes of ``out``, two or more [shape=(k,), int64].
-        strides: of ``table`` along them, 0 where it lacks one [shape=(k,), int64].
-        table: [flat, float64].
+        strides: strides of ``table`` along them, 0 for axes that it lacks [shape=(k,), int64].
+        table: smaller table [flat, float64].
     """
     middle, inner = shape[-2], shape[-1]
     across, step = strides[-2], strides[-1]
@@ -51,10 +52,10 @@ def sum_onto(table, shape, strides, out):  # type: ignore[no-untyped-def]
     """Sum a table onto one that lacks some of its axes.
 
     Args:
-        table: [flat over ``shape``, float64].
+        table: larger table [flat over ``shape``, float64].
         shape: its merged axes, two or more [shape=(k,), int64].
-        strides: of ``out`` along them, 0 on those summed off [shape=(k,), int64].
-        out: [flat, float64], updated.
+        strides: strides of ``out`` along them, 0 for axes that are summed [shape=(k,), int64].
+        out: smaller table, updated [flat, float64].
     """
     middle, inner = shape[-2], shape[-1]
     across, step = strides[-2], strides[-1]
@@ -79,7 +80,7 @@ def sum_onto(table, shape, strides, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _advance(index, shape, strides, place):  # type: ignore[no-untyped-def]
-    """Step to the next of the walks over the last two axes; returns its place in the strided table."""
+    """Step to the next walk over the last two axes, and return its place in the strided table."""
     for axis in range(shape.size - 3, -1, -1):
         index[axis] += 1
         place += strides[axis]
@@ -92,17 +93,17 @@ def _advance(index, shape, strides, place):  # type: ignore[no-untyped-def]
 
 @kernel(fastmath=VECTOR)
 def carry(given, first, rows, steps, joint, mass, out, place, width):  # type: ignore[no-untyped-def]
-    """Conditionals on one separator from those on another of the same clique: P(x | s') = sum over s of P(x | s) P(s | s').
+    """Carry conditionals from one separator of a clique to another: P(x | s') = sum over s of P(x | s) P(s | s').
 
     Args:
-        given: P(x | s) of the separator come from [shape=(s, columns), float64].
-        first: its first column to carry.
-        rows: the row of ``given`` that each cell of the other separator begins at [shape=(s',), int64].
-        steps: how much further the rows of its cells are that agree on what both share [shape=(a,), int64].
+        given: P(x | s) at the first separator [shape=(s, columns), float64].
+        first: first column of ``given`` to carry.
+        rows: row of ``given`` at which each cell of the other separator begins [shape=(s',), int64].
+        steps: offsets from there of the rows of cells that agree on the shared attributes [shape=(a,), int64].
         joint: P(s', s) [shape=(s', a), float64].
         mass: P(s') [shape=(s',), float64].
-        out: written from column ``place`` on [shape=(s', columns), float64].
-        place, width: first column written, and how many are.
+        out: the result, written from column ``place`` on [shape=(s', columns), float64].
+        place, width: first column written, and number of columns.
     """
     many = steps.size
     for i in range(out.shape[0]):
@@ -130,18 +131,18 @@ def carry(given, first, rows, steps, joint, mass, out, place, width):  # type: i
 
 @kernel(fastmath=VECTOR)
 def collect(given, begin, joint, out):  # type: ignore[no-untyped-def]
-    """Marginals of an attribute and those carried: P(b, x) = sum over s of P(b, s) P(x | s).
+    """Marginals of an attribute and the carried ones: P(b, x) = sum over s of P(b, s) P(x | s).
 
     Args:
         given: P(x | s) [shape=(s, columns), float64].
-        begin: its first column to take.
+        begin: first column to use.
         joint: P(b, s) [shape=(values, s), float64].
-        out: written [shape=(values, w), float64].
+        out: marginals, written [shape=(values, w), float64].
     """
     width = out.shape[1]
     many = given.shape[0]
     out[:, :] = 0.0
-    # A few rows at a time, which stay in the first-level cache for all values.
+    # A few rows at a time stay in the first-level cache for all values.
     for first in range(0, many, 32):
         last = min(first + 32, many)
         for b in range(out.shape[0]):

@@ -1,7 +1,7 @@
-"""Contingency tables: records counted by the cells of marginals.
+"""Contingency tables: count records by the cells of marginals.
 
-Counting is bound by one increment per record and table, so marginals that are wanted together are counted together: a few
-attributes form one joint table small enough for the cache, and every wanted marginal inside it is summed off afterwards.
+Each record costs one increment per table. So marginals that are needed together are counted together: a few attributes
+form one joint table that fits in the cache, and the marginals inside it are summed from it.
 
 Axes: d = attributes, n = records.
 """
@@ -23,12 +23,12 @@ __all__ = ["all_pairs", "contingency", "pair_tables"]
 
 Counts = npt.NDArray[np.int64]
 
-# Most cells of a table that several pairs share: two copies of 4 bytes a cell stay in the second-level cache.
+# Most cells of a joint table: two copies of 4 bytes per cell stay in the second-level cache.
 JOINT_CELLS = 1 << 15
-# Records whose cell numbers are worked out at once, and fewest records worth a thread.
+# Records per chunk of cell numbers, and fewest records worth a thread.
 CHUNK, SHARE = 4096, 1 << 20
-# Cells of two-way tables that are counted at once where one table after the other will do.
-MOST_CELLS = 1 << 24
+# Most cells of two-way tables that are counted at once if they are needed one after the other.
+MAX_CELLS = 1 << 24
 
 
 def contingency(
@@ -37,15 +37,15 @@ def contingency(
     """Count the records in every cell of one marginal.
 
     Args:
-        codes: the table [shape=(d, n), uint16], records contiguous.
+        codes: the table, records contiguous [shape=(d, n), uint16].
         sizes: domain size of each attribute.
-        attributes: the marginal's attributes, in the order of its axes.
+        attributes: attributes of the marginal, in the order of its axes.
 
     Returns:
         Counts [one axis per attribute, int64].
 
     Raises:
-        ValueError: a code is not below its attribute's size.
+        ValueError: a code is not below the size of its attribute.
     """
     shape = tuple(int(sizes[a]) for a in attributes)
     _check(codes, sizes, attributes)
@@ -60,22 +60,22 @@ def all_pairs(
     """Count the records in every cell of many two-way marginals.
 
     Args:
-        codes: the table [shape=(d, n), uint16], records contiguous.
+        codes: the table, records contiguous [shape=(d, n), uint16].
         sizes: domain size of each attribute.
-        pairs: the attributes of each marginal, in the order of its axes.
+        pairs: attributes of each marginal, in the order of its axes.
 
     Returns:
-        Counts [shape=(size of the first, size of the second), int64], in the order of ``pairs``.
+        Counts in the order of ``pairs`` [each shape=(size of the first, size of the second), int64].
 
     Raises:
-        ValueError: a code is not below its attribute's size.
+        ValueError: a code is not below the size of its attribute.
     """
     _check(codes, sizes, {a for pair in pairs for a in pair})
-    # A joint table costs a pass over its cells for every pair it serves; more cells than records cannot pay.
+    # A joint table costs a pass over its cells per pair; with more cells than records it cannot pay off.
     limit = min(JOINT_CELLS, max(codes.shape[1] // 4, 1))
     joints = _joints(sizes, {(min(p), max(p)) for p in pairs}, limit)
 
-    # Joint tables are counted by threads of their own; where they are few, the records of each are shared out instead.
+    # Many joint tables are counted by one thread each; for few, threads share the records of each.
     several = numba.get_num_threads()
     apart = len(joints) >= 2 * several
 
@@ -86,19 +86,21 @@ def all_pairs(
 
     out: dict[tuple[int, int], Counts] = {}
     with ThreadPoolExecutor(several if apart else 1) as pool:
-        for found in pool.map(lambda item: count(*item), joints):
-            out.update(found)
+        for tables in pool.map(lambda item: count(*item), joints):
+            out.update(tables)
     return [out[a, b] if a < b else np.ascontiguousarray(out[b, a].T) for a, b in pairs]
 
 
 def pair_tables(
     codes: npt.NDArray[np.uint16], sizes: Sequence[int], pairs: Sequence[tuple[int, int]]
 ) -> Iterator[Counts]:
-    """As :func:`all_pairs`, one table after the other: where domains are large, so few are counted at a time that they do not
-    add up.
+    """As :func:`all_pairs`, one table after the other, with limited memory for large domains.
+
+    Raises:
+        ValueError: a code is not below the size of its attribute.
     """
     ends = itertools.accumulate(int(sizes[a]) * int(sizes[b]) for a, b in pairs)
-    batches = itertools.groupby(zip(pairs, ends, strict=True), lambda pair: pair[1] // MOST_CELLS)
+    batches = itertools.groupby(zip(pairs, ends, strict=True), lambda pair: pair[1] // MAX_CELLS)
     for _, batch in batches:
         yield from all_pairs(codes, sizes, [pair for pair, _ in batch])
 
@@ -106,23 +108,25 @@ def pair_tables(
 def _joints(
     sizes: Sequence[int], pairs: set[tuple[int, int]], limit: int
 ) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
-    """Attribute sets of at most ``limit`` cells (pairs excepted) that together hold every pair, found greedily; with each the
-    pairs that it is the first to hold.
+    """Sets of attributes that together hold every pair, found greedily, each with the pairs that it is the first to
+    hold.
+
+    Each set has at most ``limit`` cells, unless it is a single pair.
     """
-    left = np.zeros((len(sizes), len(sizes)), np.bool_)
+    uncovered = np.zeros((len(sizes), len(sizes)), np.bool_)
     for a, b in pairs:
-        left[a, b] = left[b, a] = True
+        uncovered[a, b] = uncovered[b, a] = True
     counts = np.array(sizes, np.int64)
     logs = np.log(counts + 1.0)
     out = []
     for a, b in sorted(pairs, key=lambda p: (sizes[p[0]] * sizes[p[1]], p), reverse=True):
-        if not left[a, b]:
+        if not uncovered[a, b]:
             continue
         joint = [a, b]
         cells = int(counts[a] * counts[b])
-        served = left[a].astype(np.int64) + left[b]
+        served = uncovered[a].astype(np.int64) + uncovered[b]
         while True:
-            # The attribute that serves the most new pairs for the logarithm of its size.
+            # The attribute with the most new pairs per logarithm of its size.
             gains = np.where(cells * counts <= limit, served / logs, 0.0)
             gains[joint] = 0.0
             chosen = int(gains.argmax())
@@ -130,10 +134,10 @@ def _joints(
                 break
             joint.append(chosen)
             cells *= int(counts[chosen])
-            served += left[chosen]
+            served += uncovered[chosen]
         ordered = sorted(joint)
-        out.append((tuple(ordered), [p for p in itertools.combinations(ordered, 2) if left[p]]))
-        left[np.ix_(ordered, ordered)] = False
+        out.append((tuple(ordered), [p for p in itertools.combinations(ordered, 2) if uncovered[p]]))
+        uncovered[np.ix_(ordered, ordered)] = False
     return out
 
 
@@ -163,8 +167,8 @@ def _count(
 
 @kernel
 def _count_records(codes, attributes, strides, cells, begin, end):  # type: ignore[no-untyped-def]
-    # Two tables in turns: neighbouring records are often equal, and one counter would serialise on its store. Both are
-    # 32 bits wide, which a run of fewer than 2^32 records cannot overflow.
+    # Two tables in turns, because neighbouring records are often equal and one counter would wait for its own store.
+    # Both are 32 bits wide, which fewer than 2^32 records cannot overflow.
     counts = np.zeros((2, cells), np.uint32)
     even = counts[0]
     odd = counts[1]

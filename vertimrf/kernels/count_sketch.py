@@ -1,16 +1,16 @@
-"""Secret count sketches: signed counters that records are hashed into, discrete Gaussian noise, and a few bits of each.
+"""Secret count sketches: signed counters of hashed records, discrete Gaussian noise, and a few bits of each counter.
 
-In every repetition a record has one bucket and one sign, taken from a keyed word (``prf``): a function of the secret, the record
-and the repetition alone. As many repetitions share a word as fit. Counters are sums, so chunks, threads and parts of a table
-add up, and can be taken out again, in any order and bit for bit.
+In every repetition, a record has one bucket and one sign. Both come from a keyed word (``prf``), a function of the
+secret, the record and the repetition. Several repetitions share one word. Counters are sums. So chunks, threads and
+parts of a table can be added and subtracted in any order with the same bits.
 
-Noise lives on the half-integers, P(z) proportional to exp(-z^2 / (2 variance)) for z = ..., -1/2, 1/2, ...: no noised counter is
-zero, so that its sign alone is unbiased. Where a record moves a counter by a weight, the noise has so many times the variance. A
-draw takes 16 bits of entropy, and 128 more where those do not settle it (a few in a thousand); the result is that of comparing
-144 uniform bits with thresholds rounded to 2^-144.
+The noise is half-integral: P(z) is proportional to exp(-z^2 / (2 variance)) for z = ..., -1/2, 1/2, .... So no noisy
+counter is zero, and its sign is unbiased. If a record changes a counter by a weight, the variance of its noise is
+multiplied by the weight. A draw uses 16 bits of entropy, and 128 more if these do not determine it (a few in a
+thousand). The result equals that of comparing 144 uniform bits with thresholds rounded to 2^-144.
 
-Axes: n = records, d = groups, v = rows (values or contrasts) of all groups together, r = repetitions, b = buckets, m = unsettled
-draws.
+Axes: n = records, d = groups, v = rows (values or contrasts) of all groups, r = repetitions, b = buckets, m =
+undetermined draws.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ __all__ = [
     "words_needed",
 ]
 
-# Records per tile: their words and places stay in the second-level cache.
+# Records per tile; their words and places stay in the second-level cache.
 TILE = 1 << 14
 WORD_BITS = 64
-# Twice a draw is odd; an even number marks the first words that do not settle it.
+# Twice a draw is odd, so an even number marks words that do not determine it.
 UNSETTLED = np.int16(0)
-# Noise is drawn up to so many standard deviations: P(beyond) < 2^-128.
+# Noise is cut at this many standard deviations: P(beyond) < 2^-128.
 REACH = 13.5
 FIRST_BITS, MORE_BITS = 16, 128
-# Columns of a product at a time: they stay in the second-level cache, and sums of products of 4-bit codes far within the 24 bits
-# that float32 has.
+# Columns of a product at a time: they stay in the second-level cache, and sums of products of 4-bit codes stay far
+# within the 24 bits of float32.
 PRODUCT_COLUMNS = 1 << 11
-# Between two reports of progress a thread goes through so many words of every record, or columns of a product.
+# Words per record, or columns of a product, per thread between two reports of progress.
 STEP_WORDS = 8
 STEP_COLUMNS = 8 * PRODUCT_COLUMNS
 
 
 def silent(done: int, of: int) -> None:
-    """Tells nobody of progress."""
+    """Ignores progress."""
 
 
 def words_needed(repetitions: int, log_buckets: int) -> tuple[int, int]:
-    """Keyed words per record, and repetitions that share one, for 2^``log_buckets`` buckets and a sign."""
+    """Keyed words per record, and repetitions per word, for 2^``log_buckets`` buckets and a sign."""
     per_word = WORD_BITS // (log_buckets + 1)
     return -(-repetitions // per_word), per_word
 
@@ -77,18 +77,18 @@ def add_records(
     state: npt.NDArray[np.int32],
     advance: Callable[[int, int], None] = silent,
 ) -> None:
-    """Add every record's signs to its counters, or take them out.
+    """Add the signs of all records to their counters, or subtract them.
 
     Args:
         k0, k1: secret key [uint64].
-        digests: [shape=(n,), uint64].
+        digests: record digests [shape=(n,), uint64].
         codes: values, group-major [shape=(d, n), uint16].
-        layout: of every group its first row; and 1 where this is the group's contrast, to which code 0 adds and from which code 1
-            takes away, or 0 where each value adds to the row as far below as its code [shape=(d, 2), int64].
+        layout: per group, its first row and its kind [shape=(d, 2), int64]. Kind 1 is a contrast: code 0 adds to the
+            row and code 1 subtracts from it. Kind 0 has one row per value.
         log_buckets: binary logarithm of the number of buckets, at most 15.
-        direction: 1 to add the records, -1 to take them out.
-        state: counters [shape=(r, v, b), int32], updated; the caller sees to it that they cannot overflow.
-        advance: told how many of the words that hold all repetitions have been gone through, and of how many.
+        direction: 1 to add the records, -1 to subtract them.
+        state: counters, updated [shape=(r, v, b), int32]. The caller ensures that they cannot overflow.
+        advance: called with the number of words done, and of all words.
     """
     words, _ = words_needed(len(state), log_buckets)
     data = (digests, codes, layout, log_buckets, np.int32(direction), state)
@@ -120,7 +120,7 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, directio
                 shift = np.uint64((j - w * per_word) * slot_bits)
                 for a in range(count):
                     slot = word[a] >> shift
-                    # Bucket above, sign in the lowest bit.
+                    # Bucket in the higher bits, sign in the lowest bit.
                     place[a] = ((slot & buckets) << np.uint64(1)) | ((slot >> np.uint64(log_buckets)) & np.uint64(1))
                 for i in range(len(layout)):
                     table = state[j, layout[i, 0] :]
@@ -137,12 +137,13 @@ def _add_words(k0, k1, begin, end, digests, codes, layout, log_buckets, directio
 
 
 class NoiseTable(NamedTuple):
-    """Half-integer Gaussian draws by inverting their distribution; everything is doubled, so that it is whole.
+    """Tables for half-integer Gaussian draws by inversion. All values are doubled to be integers.
 
     Attributes:
-        settled: twice the draw for each 16-bit word, or UNSETTLED where more bits decide [shape=(65536,), int16].
-        first: first 16 bits of each threshold, which the draw exceeds its i-th lowest value from on [shape=(k,), uint16].
-        high, low: the 64 bits after those, and the last 64 [shape=(k,), uint64].
+        settled: twice the draw for each 16-bit word, or UNSETTLED if more bits decide [shape=(65536,), int16].
+        first: first 16 bits of each threshold; from the i-th threshold on, the draw exceeds its i-th lowest value
+            [shape=(k,), uint16].
+        high, low: the next 64 bits and the last 64 [both shape=(k,), uint64].
         lowest: twice the lowest value.
     """
 
@@ -156,13 +157,16 @@ class NoiseTable(NamedTuple):
 def noise_table(variance: float) -> NoiseTable:
     """Tables of the discrete Gaussian on the half-integers.
 
-    A draw's total variation distance from the exact law is below 2^-128 for the tail and 2^-145 for each of its values.
+    The total variation distance of a draw from the exact law is below 2^-128 for the tail plus 2^-145 for each value.
 
     Args:
         variance: kappa in exp(-z^2 / (2 kappa)), from 1 to 10^6.
 
+    Returns:
+        The tables.
+
     Raises:
-        ValueError: a variance outside that range.
+        ValueError: the variance lies outside this range.
     """
     if not 1 <= variance <= 1e6:
         raise ValueError(f"Noise is drawn with a variance from 1 to 1,000,000, not {variance}.")
@@ -170,7 +174,7 @@ def noise_table(variance: float) -> NoiseTable:
     doubled = range(-2 * reach + 1, 2 * reach, 2)
     with localcontext() as context:
         context.prec = 80
-        # Of 1/2, 3/2, ... relative to the first: q, q^3, q^6, ... for q = exp(-1 / variance).
+        # Masses of 1/2, 3/2, ... relative to the first: 1, q, q^3, q^6, ... with q = exp(-1 / variance).
         ratio = power = (-1 / Decimal(variance)).exp()
         half = [Decimal(1)]
         for _ in range(len(doubled) // 2 - 1):
@@ -186,7 +190,7 @@ def noise_table(variance: float) -> NoiseTable:
     first = np.array([x >> MORE_BITS for x in exact], np.uint16)
     high = np.array([(x >> 64) & (2**64 - 1) for x in exact], np.uint64)
     low = np.array([x & (2**64 - 1) for x in exact], np.uint64)
-    # A first word settles the draw unless a threshold begins with it.
+    # A first word determines the draw unless a threshold begins with it.
     rank = np.searchsorted(first, np.arange(1 << FIRST_BITS), side="right")
     settled = (doubled[0] + 2 * rank).astype(np.int16)
     settled[first] = UNSETTLED
@@ -195,17 +199,17 @@ def noise_table(variance: float) -> NoiseTable:
 
 @kernel
 def add_noise(counters, weight, words, settled, unsettled):  # type: ignore[no-untyped-def]
-    """Double counters, times their weight, and add twice their noise where the first 16 bits settle it.
+    """Double counters times their weight, and add twice their noise where the first 16 bits determine it.
 
     Args:
-        counters: [shape=(n,), int32], updated; the caller sees to it that they cannot overflow.
-        weight: by which a record moves what is published of them.
-        words: uniform [shape=(n,), uint16].
-        settled: of a :class:`NoiseTable`.
-        unsettled: indices that :func:`settle_noise` is to take, written [shape=(n,), int64].
+        counters: counters, updated [shape=(n,), int32]. The caller ensures that they cannot overflow.
+        weight: change of the published counters by one record.
+        words: uniform words [shape=(n,), uint16].
+        settled: from :class:`NoiseTable`.
+        unsettled: indices left to :func:`settle_noise`, written [shape=(n,), int64].
 
     Returns:
-        How many those are.
+        Number of these indices.
     """
     count = 0
     scale = np.int32(2 * weight)
@@ -219,17 +223,17 @@ def add_noise(counters, weight, words, settled, unsettled):  # type: ignore[no-u
 
 @kernel
 def settle_noise(counters, words, unsettled, more, first, high, low, lowest):  # type: ignore[no-untyped-def]
-    """Add twice their noise to the counters that :func:`add_noise` has doubled and left.
+    """Add twice their noise to the counters left by :func:`add_noise`.
 
     Args:
         counters, words: as there.
         unsettled: their indices [shape=(m,), int64].
-        more: uniform [shape=(m, 2), uint64].
-        first, high, low, lowest: of a :class:`NoiseTable`.
+        more: uniform words [shape=(m, 2), uint64].
+        first, high, low, lowest: from :class:`NoiseTable`.
     """
     for j in range(unsettled.size):
         i = unsettled[j]
-        # Thresholds increase: those that the first word alone exceeds, and those that begin with it and are reached.
+        # Thresholds increase. Count those below the first word, and those that begin with it and are reached.
         rank = np.searchsorted(first, words[i])
         while rank < first.size and first[rank] == words[i]:
             if more[j, 0] < high[rank] or (more[j, 0] == high[rank] and more[j, 1] < low[rank]):
@@ -240,13 +244,13 @@ def settle_noise(counters, words, unsettled, more, first, high, low, lowest):  #
 
 @kernel
 def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
-    """Uniform quantiser, symmetric about zero: codes 0 .. 2^bits - 1, cut at 0 and at multiples of the step.
+    """Uniform quantiser, symmetric about zero: codes 0 .. 2^bits - 1, with cuts at 0 and at multiples of the step.
 
     Args:
-        doubled: twice the noised counters, odd numbers [shape=(r, v, b), int32].
-        steps: width of a code, per value [shape=(v,), float64].
+        doubled: twice the noisy counters, odd [shape=(r, v, b), int32].
+        steps: width of a code, per row [shape=(v,), float64].
         bits: 1 to 4.
-        out: codes, all of a value's counters in one row [shape=(v, r * b), uint8], written.
+        out: codes, all counters of a row together, written [shape=(v, r * b), uint8].
     """
     repetitions, values, buckets = doubled.shape
     half = 1 << (bits - 1)
@@ -255,21 +259,21 @@ def quantise(doubled, steps, bits, out):  # type: ignore[no-untyped-def]
             scale = 0.5 / steps[v]
             row = out[v, j * buckets : (j + 1) * buckets]
             for b in range(buckets):
-                # Compared before it is cut: far out, a quotient may not fit an integer.
+                # Clip before conversion, because a large quotient may not fit an integer.
                 at = min(max(np.floor(doubled[j, v, b] * scale), -1.0 * half), half - 1.0)
                 row[b] = np.uint8(np.int64(at) + half)
 
 
-# Sums are of whole numbers that float32 holds exactly, in any order.
+# Sums are integers that float32 holds exactly in any order.
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-def]
-    """Add up products of all pairs of rows, the second row of a pair not after the first.
+    """Add up the products of all pairs of rows, the second row not after the first.
 
     Args:
-        codes: [shape=(v, t), uint8].
-        offset: what to add to twice a code.
-        first, last: columns taken.
-        total: rows padded to a multiple of 4 [shape=(v, v + 3 or less), float64], updated.
+        codes: codes [shape=(v, t), uint8].
+        offset: added to twice a code.
+        first, last: range of columns.
+        total: sums, rows padded to a multiple of 4, updated [shape=(v, v + 3 or less), float64].
     """
     values, padded = total.shape
     odd = np.zeros((padded, PRODUCT_COLUMNS), np.float32)
@@ -297,18 +301,19 @@ def add_products(codes, offset, first, last, total):  # type: ignore[no-untyped-
 def cross_products(
     codes: npt.NDArray[np.uint8], bits: int, advance: Callable[[int, int], None] = silent
 ) -> npt.NDArray[np.float64]:
-    """Mean products of all pairs of rows, codes c standing for the odd numbers 2 c + 1 - 2^bits; exact integers all along.
+    """Mean products of all pairs of rows, where code c stands for the odd number 2 c + 1 - 2^bits. All sums are exact.
 
     Args:
-        codes: [shape=(v, t), uint8]; ``bits``: 1 to 4.
-        advance: told how many columns have been gone through, and of how many.
+        codes: codes [shape=(v, t), uint8].
+        bits: bits per code, 1 to 4.
+        advance: called with the number of columns done, and of all columns.
 
     Returns:
-        [shape=(v, v), float64]
+        Mean products [shape=(v, v), float64].
     """
     values, columns = codes.shape
     compact = np.ascontiguousarray(codes)
-    # A table of sums for every thread, and no more.
+    # One table of sums per thread.
     workers = numba.get_num_threads()
     totals = np.zeros((workers, values, values + -values % 4))
     step = STEP_COLUMNS * workers

@@ -1,4 +1,4 @@
-"""The same sketches by hashing every record under every key: the oracle of tests and benchmarks, of no use otherwise."""
+"""Geometric sketches by hashing every record under every key: the reference for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .prf import keyed_word, tail
 
 __all__ = ["encode_dense"]
 
-# A counter that no event stream reaches, so that these levels are independent of the event-driven ones.
+# A counter that event streams never use, so these levels are independent of the event-driven ones.
 COUNTER = (1 << 24) - 1
 SLICE = 512
 
@@ -21,11 +21,11 @@ def encode_dense(k0, k1, digests, codes, first_row, ceiling, table):  # type: ig
 
     Args:
         k0, k1: secret key [uint64].
-        digests: [shape=(n,), uint64].
+        digests: record digests [shape=(n,), uint64].
         codes: values of the attributes that share these keys [shape=(d, n), uint16].
         first_row: row of each attribute's value 0 [shape=(d,), int64].
-        ceiling: levels above it count as it.
-        table: [shape=(r, k), uint8], updated.
+        ceiling: highest level; higher ones are clipped.
+        table: sketches, updated [shape=(r, k), uint8].
     """
     keys = table.shape[1]
     attributes = first_row.size

@@ -1,16 +1,17 @@
-"""Keyed digests of record ids, in bulk: SipHash-2-4 (Aumasson and Bernstein, 2012) of their bytes, 64 bits of output.
+"""Keyed digests of record ids in bulk: SipHash-2-4 (Aumasson and Bernstein, 2012) with 64 bits of output.
 
-Strings are hashed as UTF-8 and whole numbers as their decimal text, so 42 in one party's file meets "42" in another's.
+Strings are hashed as UTF-8 and integers as their decimal text, so 42 in one party's file matches "42" in another's.
 
-SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anybody without the key, the digests of
-distinct ids are independent uniform words, as far as is known: its authors claim 64 bits of security for its output, and the
-differential characteristic that its cryptanalysis found has probability 2^-236 (Dobraunig, Mendel and Schläffer, 2014). So
-whoever chooses ids without the key hits the digest of another id with probability 2^-64 a try. Failed tries say nothing that
-helps the next one: q tries succeed with probability q / 2^64 at most. Whoever has the key is not held off: he finds an id with
-a given digest in 2^64 tries at most. By chance alone, two of n ids have one digest with probability n^2 / 2^65 at most: 3e-6
-for ten million ids.
+SipHash-2-4 is a pseudo-random function with a key of 128 bits and a state of 256 bits. To anyone without the key,
+digests of distinct ids are independent uniform words, as far as is known. Its authors claim 64 bits of security for its
+output, and the differential characteristic found by cryptanalysis has probability 2^-236 (Dobraunig, Mendel and
+Schläffer, 2014). So someone who chooses ids without the key hits the digest of another id with probability 2^-64 per
+try. Failed tries do not help the next one: q tries succeed with probability q / 2^64 at most. Someone with the key can
+find an id with a given digest in 2^64 tries at most. By chance alone, two of n ids have the same digest with
+probability n^2 / 2^65 at most: 3e-6 for ten million ids.
 
-The ids of a block are hashed side by side. The state of all of them lies in arrays, and the loops over these compile to SIMD.
+The ids of a block are hashed side by side: arrays hold the state of all of them, and the loops over these compile to
+SIMD.
 """
 
 from __future__ import annotations
@@ -30,16 +31,18 @@ LONGEST_INTEGER = 20
 SHARE = 1 << 15
 # Ids that are hashed together.
 BLOCK = 64
-# Bytes of an id that are hashed together with the others'; the rest of a longer id is hashed by itself.
+# Bytes of an id that are hashed side by side with others; the rest of a longer id is hashed alone.
 TOGETHER = np.uint64(128)
-# Where the parts of a block's scratch memory begin: the four words of the state, and the next eight bytes of every id.
+# Where the parts of the scratch memory begin: four words of state and the next eight bytes, for every id.
 V1, V2, V3, WORD = (np.uint64(BLOCK * i) for i in range(1, 5))
 SCRATCH = 5 * BLOCK
 
 
 @kernel(forceinline=True)
 def read64(data, at):  # type: ignore[no-untyped-def]
-    """Little-endian 64-bit word at a byte offset [uint64: a signed one might count from the end, and cost eight loads]."""
+    """Little-endian 64-bit word at a byte offset [uint64: a signed offset might count from the end, and cost eight
+    loads].
+    """
     return (
         U64(data[at])
         | (U64(data[at + U64(1)]) << U64(8))
@@ -54,22 +57,22 @@ def read64(data, at):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def eight_bytes(data, at):  # type: ignore[no-untyped-def]
-    """The bytes from ``at`` on, eight or as many as there are, as a little-endian word; ``data`` has at least eight."""
+    """Up to eight bytes from ``at`` on as a little-endian word; ``data`` has at least eight."""
     begin = min(at, U64(data.size - 8))
     return read64(data, begin) >> min((at - begin) << U64(3), U64(63))
 
 
 @kernel(forceinline=True)
 def message_word(word, done, length):  # type: ignore[no-untyped-def]
-    """The word that SipHash takes in after ``done`` bytes: eight bytes, or those that are left and the length modulo 256."""
-    left = length - done
-    kept = (U64(1) << ((left & U64(7)) << U64(3))) - U64(1)
-    return word if left >= U64(8) else (word & kept) | (length << U64(56))
+    """SipHash's message word after ``done`` bytes: eight bytes, or the remaining ones and the length modulo 256."""
+    remaining = length - done
+    kept = (U64(1) << ((remaining & U64(7)) << U64(3))) - U64(1)
+    return word if remaining >= U64(8) else (word & kept) | (length << U64(56))
 
 
 @kernel(forceinline=True)
 def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
-    """The state after another word of the message."""
+    """The state after one more message word."""
     v3 = v3 ^ word
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
@@ -78,14 +81,14 @@ def absorb(v0, v1, v2, v3, word):  # type: ignore[no-untyped-def]
 
 @kernel
 def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no-untyped-def]
-    """Digests of ``data[begins[i]:begins[i] + lengths[i]]``, of as many ids as ``out`` has room for, at most BLOCK.
+    """Digests of ``data[begins[i]:begins[i] + lengths[i]]`` for as many ids as ``out`` has room for, at most BLOCK.
 
     Args:
         k0, k1: key [uint64].
-        data: [shape=(at least 8,), uint8].
-        begins, lengths: [shape=(BLOCK,), uint64], within the data.
-        scratch: [shape=(SCRATCH,), uint64], overwritten.
-        out: [shape=(n,), uint64], written.
+        data: bytes [shape=(at least 8,), uint8].
+        begins, lengths: ranges within the data [shape=(BLOCK,), uint64].
+        scratch: overwritten [shape=(SCRATCH,), uint64].
+        out: digests, written [shape=(n,), uint64].
     """
     n = U64(out.size)
     longest = U64(0)
@@ -101,7 +104,7 @@ def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no
         for i in range(n):
             word = message_word(scratch[i + WORD], done, lengths[i])
             a, b, c, d = absorb(scratch[i], scratch[i + V1], scratch[i + V2], scratch[i + V3], word)
-            # All ones where an id has ended already and its state stays; a branch would cost processors without AVX-512 the SIMD.
+            # All ones if an id has ended, so that its state stays; a branch would prevent SIMD without AVX-512.
             ended = U64(np.int64(lengths[i] - done) >> np.int64(63))
             scratch[i] = a ^ ((a ^ scratch[i]) & ended)
             scratch[i + V1] = b ^ ((b ^ scratch[i + V1]) & ended)
@@ -122,7 +125,7 @@ def _hash_block(k0, k1, data, begins, lengths, scratch, out):  # type: ignore[no
 
 @kernel
 def _strings(k0, k1, offsets, data, size, first, last, out):  # type: ignore[no-untyped-def]
-    """Digests of strings in Arrow layout; returns how many have offsets that decrease, or reach beyond ``size`` bytes."""
+    """Digests of strings in Arrow layout; returns the number of invalid offsets."""
     begins, lengths, scratch = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(SCRATCH, np.uint64)
     bad = 0
     for block in range(first, last, BLOCK):
@@ -139,13 +142,13 @@ def _strings(k0, k1, offsets, data, size, first, last, out):  # type: ignore[no-
 
 @kernel
 def _write_decimal(magnitude, negative, text, end):  # type: ignore[no-untyped-def]
-    """Decimal text right-aligned in ``text`` [uint8], up to ``end``; returns where it begins."""
+    """Write decimal text right-aligned in ``text`` [uint8] up to ``end``; returns where it begins."""
     at = end
     while True:
-        rest = magnitude // U64(10)
+        quotient = magnitude // U64(10)
         at -= 1
-        text[at] = np.uint8(48) + np.uint8(magnitude - rest * U64(10))
-        magnitude = rest
+        text[at] = np.uint8(48) + np.uint8(magnitude - quotient * U64(10))
+        magnitude = quotient
         if magnitude == U64(0):
             break
     if negative:
@@ -188,7 +191,7 @@ def _fixed_bytes(k0, k1, flat, width, first, last, out):  # type: ignore[no-unty
 
 @kernel
 def _write_utf8(points, text, at):  # type: ignore[no-untyped-def]
-    """UTF-8 of code points up to the trailing zeros, from ``text[at]`` on; returns where it ends."""
+    """Write code points without trailing zeros as UTF-8 from ``text[at]`` on; returns where it ends."""
     used = points.size
     while used > 0 and points[used - 1] == 0:
         used -= 1
@@ -233,7 +236,7 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     """The two words of a key.
 
     Raises:
-        ValueError: it has not 16 bytes.
+        ValueError: the key does not have 16 bytes.
     """
     if len(key) != KEY_BYTES:
         raise ValueError(f"A key of digests has {KEY_BYTES} bytes, not {len(key)}; draw them with secrets.token_bytes.")
@@ -242,7 +245,7 @@ def key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
 
 
 def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
-    """The bytes as kernels take them: read-only, as Arrow's are, with zeros behind them where they are fewer than a word."""
+    """The bytes for kernels: read-only like Arrow's, padded with zeros to at least one word."""
     out = np.ascontiguousarray(data if len(data) >= 8 else np.append(data, np.zeros(8, np.uint8)), np.uint8).view()
     out.flags.writeable = False
     return out
@@ -251,18 +254,18 @@ def eight_or_more(data: npt.NDArray) -> npt.NDArray[np.uint8]:
 def digest_strings(
     key: bytes, offsets: npt.NDArray[np.integer], data: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.uint64]:
-    """Digests of strings (or byte strings) in Arrow layout.
+    """Digests of strings or byte strings in Arrow layout.
 
     Args:
-        key: 16 bytes that whoever may choose an id does not know.
+        key: key, unknown to everyone who can choose an id [16 bytes].
         offsets: string i is ``data[offsets[i]:offsets[i + 1]]`` [shape=(n + 1,), int32 or int64, non-decreasing].
         data: UTF-8 bytes [uint8].
 
     Returns:
-        [shape=(n,), uint64]
+        Digests [shape=(n,), uint64].
 
     Raises:
-        ValueError: offsets that decrease, or reach outside the data; a key of another length.
+        ValueError: offsets decrease or lie outside the data, or the key has another length.
     """
     if len(offsets) == 0:
         raise ValueError("offsets must hold one more entry than there are strings; give [0] for none.")
@@ -275,17 +278,17 @@ def digest_strings(
 
 
 def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
-    """Digests of whole numbers: those of their decimal text.
+    """Digests of the decimal text of integers.
 
     Args:
         key: as for :func:`digest_strings`.
-        values: any integer dtype [shape=(n,)].
+        values: integers of any dtype [shape=(n,)].
 
     Returns:
-        [shape=(n,), uint64]
+        Digests [shape=(n,), uint64].
 
     Raises:
-        ValueError: a key of another length.
+        ValueError: the key has another length.
     """
     k0, k1 = key_words(key)
     signed = values.dtype.kind == "i"
@@ -296,17 +299,17 @@ def digest_integers(key: bytes, values: npt.NDArray[np.integer]) -> npt.NDArray[
 
 
 def digest_fixed(key: bytes, values: npt.NDArray) -> npt.NDArray[np.uint64]:
-    """Digests of fixed-width NumPy strings: bytes (``S``) as they are, text (``U``) as UTF-8, without trailing zeros.
+    """Digests of fixed-width NumPy strings without trailing zeros; text (``U``) is hashed as UTF-8.
 
     Args:
         key: as for :func:`digest_strings`.
-        values: [shape=(n,), dtype S or U].
+        values: strings [shape=(n,), dtype S or U].
 
     Returns:
-        [shape=(n,), uint64]
+        Digests [shape=(n,), uint64].
 
     Raises:
-        ValueError: a key of another length.
+        ValueError: the key has another length.
     """
     k0, k1 = key_words(key)
     unit = np.uint8 if values.dtype.kind == "S" else np.uint32

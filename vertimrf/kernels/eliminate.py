@@ -1,4 +1,4 @@
-"""Triangulation by vertex elimination: a graph's vertices go one by one, and those around each become a clique.
+"""Triangulation by vertex elimination: vertices are removed one by one, and the neighbours of each become a clique.
 
 Axes: n = vertices.
 """
@@ -11,14 +11,14 @@ from .jit import kernel
 
 __all__ = ["HEURISTICS", "eliminate"]
 
-# Ways to price a vertex; all but the first differ from it in what counts most among vertices that need fill edges.
+# Costs of a vertex. All but the first differ from it in the main criterion among vertices that need fill edges.
 FILL, CELLS, WEIGHT, DEGREE, RELATIVE = range(5)
 HEURISTICS = 5
 
 
 @kernel
 def _prices(adjacent, logs, v, heuristic, price):  # type: ignore[no-untyped-def]
-    """What it costs to eliminate a vertex: whether it needs fill edges, then two figures by the heuristic."""
+    """Cost of eliminating a vertex: whether it needs fill edges, then two figures of the heuristic."""
     n = adjacent.shape[0]
     cells = logs[v]
     weight = 0.0
@@ -48,7 +48,7 @@ def _prices(adjacent, logs, v, heuristic, price):  # type: ignore[no-untyped-def
     elif heuristic == WEIGHT:
         price[1] = weight
     elif heuristic == DEGREE:
-        # Fill decides among equal degrees; it is below the square of the number of vertices.
+        # Fill, which is below the square of the number of vertices, breaks ties between degrees.
         price[1] = degree + fill / (1.0 + n * n)
     else:
         price[1] = fill / (degree + 1.0)
@@ -59,11 +59,11 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
     """Eliminate all vertices, cheapest first.
 
     Args:
-        neighbours: whether two vertices are joined; not to themselves [shape=(n, n), bool].
-        logs: log of every vertex's size [shape=(n,), float64].
+        neighbours: whether two vertices are joined; the diagonal is false [shape=(n, n), bool].
+        logs: log size of every vertex [shape=(n,), float64].
         heuristic: 0 .. HEURISTICS - 1.
-        cliques: written: the maximal cliques of the triangulation, as many rows as are returned [shape=(n, n), bool].
-        cells: written: the log of each clique's cells [shape=(n,), float64].
+        cliques: maximal cliques of the triangulation, one per row, written [shape=(n, n), bool].
+        cells: log number of cells of each clique, written [shape=(n,), float64].
 
     Returns:
         The number of cliques, and whether any edge was filled in.
@@ -71,7 +71,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
     n = logs.size
     adjacent = neighbours.copy()
     price = np.full((n, 3), np.inf)
-    left = np.ones(n, np.bool_)
+    present = np.ones(n, np.bool_)
     stale = np.ones(n, np.bool_)
     around = np.empty(n, np.int64)
     count = 0
@@ -79,7 +79,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
     for _ in range(n):
         v = -1
         for u in range(n):
-            if not left[u]:
+            if not present[u]:
                 continue
             if stale[u]:
                 _prices(adjacent, logs, u, heuristic, price[u])
@@ -97,7 +97,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
             if adjacent[v, u]:
                 around[degree] = u
                 degree += 1
-        # A clique inside an earlier one is none of its own.
+        # A clique inside an earlier one is not maximal.
         inside = False
         for c in range(count):
             if cliques[c, v]:
@@ -117,7 +117,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
                 total += logs[around[i]]
             cells[count] = total
             count += 1
-        left[v] = False
+        present[v] = False
         for i in range(degree):
             u = around[i]
             adjacent[u, v] = False
@@ -125,7 +125,7 @@ def eliminate(neighbours, logs, heuristic, cliques, cells):  # type: ignore[no-u
             for j in range(degree):
                 w = around[j]
                 if w != u and not adjacent[u, w]:
-                    # Whoever sees both ends of a new edge has less to fill in.
+                    # Vertices joined to both ends of a new edge have less to fill in.
                     filled = True
                     adjacent[u, w] = adjacent[w, u] = True
                     for x in range(n):

@@ -1,16 +1,19 @@
-"""The geometric hash, event by event: max over records of their levels under many keys, without hashing every pair.
+"""Geometric sketches, event by event: the maximum over records of their levels under many keys, without hashing every
+pair.
 
-Under one key a record's level H has P(H <= l) = F(l) = 1 - 2^-l, clipped at the ceiling. Give every key a hazard axis
-[0, inf) with a unit-rate Poisson process. It has no point below h(l) = -ln F(l) with probability F(l), so "the level
-whose interval [h(l), h(l - 1)) holds the first point" has exactly that law, independently for every key. For a block of
-K keys, join the axes level by level, the highest first, and within a level key by key: one Poisson process runs through
-them all, and a record's exponential gaps jump from event to event. A sketch row whose smallest level is s needs only
-the points below K h(s); later ones cannot raise it. A stream that has none costs one keyed word and one comparison.
+Under one key, the level H of a record has P(H <= l) = F(l) = 1 - 2^-l, clipped at the ceiling. Give every key a hazard
+axis [0, inf) with a unit-rate Poisson process. With probability F(l), the process has no point below h(l) = -ln F(l).
+So the level whose interval [h(l), h(l - 1)) holds the first point has exactly this law, independently for every key.
 
-The j-th gap is -ln of the j-th keyed word (``prf``), a function of the secret, the record and the block alone, so
-parties, chunks, threads and record orders agree. Everything that decides a level is integer or plain IEEE arithmetic,
-written out here rather than left to a platform's libm: levels are the same on every machine. A gap has a relative error
-of a few 2^-53 and steps of 2^-64.
+For a block of K keys, join their axes level by level, the highest level first, and within a level key by key. One
+Poisson process runs through all of them, and a record's exponential gaps jump from event to event. A sketch row whose
+smallest level is s needs only the points below K h(s), because later points cannot raise it. A stream without such
+points costs one keyed word and one comparison.
+
+The j-th gap is -ln of the j-th keyed word (``prf``), a function of the secret, the record and the block alone. So
+parties, chunks, threads and record orders agree. All arithmetic that decides a level is integer or plain IEEE and
+written out here, because libm differs between platforms. So levels are the same on every machine. A gap has a relative
+error of a few 2^-53 and steps of 2^-64.
 
 Axes: n = records, d = attributes, k = keys of a block, r = sketch rows (values), t = tasks, l = levels.
 """
@@ -29,36 +32,36 @@ from .prf import fill_words, tail
 
 __all__ = ["count_values", "encode_rows", "encode_shared", "group_by_value", "hazards"]
 
-# Records per tile: the work arrays of a tile stay in the first-level cache.
+# Records per tile; the work arrays of a tile stay in the first-level cache.
 TILE = 512
-# Fewest records worth a thread where little is done with each.
+# Fewest records worth a thread if each needs little work.
 SHARE = 1 << 15
 U64 = np.uint64
 LN2 = 0.6931471805599453
 # 2^-64, and the high bits of sqrt(1/2) as a double.
 UNIT = 1.0 / 18446744073709551616.0
 SQRT_HALF = np.int64(0x3FE6A09E00000000)
-# 2 artanh(s) / s as a polynomial in s^2; the remainder at s = (1 - sqrt(1/2)) / (1 + sqrt(1/2)) is below 2^-55.
+# 2 artanh(s) / s as a polynomial in s^2. At s = (1 - sqrt(1/2)) / (1 + sqrt(1/2)) the remainder is below 2^-55.
 C0, C1, C2, C3, C4, C5, C6, C7, C8, C9 = (2.0 / (2 * k + 1) for k in range(10))
 LEVEL_SHIFT = 20
 ODD = (1 << 20) - 1
 
 
 def hazards(ceiling: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Where each level's interval of the hazard axis starts, and the reciprocal of its length.
+    """Start of each level's interval on the hazard axis, and the reciprocal of its length.
 
     Args:
-        ceiling: highest level; its interval takes in all levels above.
+        ceiling: highest level; its interval contains all levels above.
 
     Returns:
-        ``start`` and ``per_length`` [shape=(ceiling + 1,), float64], by level: start[l] = -ln(1 - 2^-l) below the
-        ceiling, 0 at it. Rounded once, from exact arithmetic: the same on every platform.
+        ``start`` and ``per_length`` by level [both shape=(ceiling + 1,), float64]. start[l] is -ln(1 - 2^-l) below the
+        ceiling and 0 at it. Values are rounded once from exact arithmetic, so they are the same on every platform.
     """
     with localcontext() as context:
         context.prec = 60
         exact = [-(1 - Decimal(2) ** -level).ln() for level in range(1, ceiling)] + [Decimal(0)]
         start = [math.inf] + [float(x) for x in exact]
-        # Sketches start at level 1; below level 2 nothing is walked through, only the sign of a sliver counts.
+        # Sketches start at level 1. Below level 2 nothing is walked through; only the sign of a sliver counts.
         per_length = [1.0, 1.0] + [float(1 / (above - x)) for above, x in itertools.pairwise(exact)]
     return np.array(start[: ceiling + 1]), np.array(per_length[: ceiling + 1])
 
@@ -69,23 +72,23 @@ def group_by_value(
     size: int,
     grouped: npt.NDArray[np.uint64],
 ) -> npt.NDArray[np.int64]:
-    """Counting sort of the records by value, stable.
+    """Sort the records by value, stably, by counting.
 
     Args:
-        digests: [shape=(n,), uint64].
+        digests: record digests [shape=(n,), uint64].
         codes: values below ``size`` [shape=(n,), uint16].
         size: number of values.
-        grouped: the digests, value after value [shape=(n,), uint64], written.
+        grouped: the sorted digests, written [shape=(n,), uint64].
 
     Returns:
-        Where each value's group starts [shape=(size + 1,), int64].
+        Where the group of each value starts, and their end [shape=(size + 1,), int64].
     """
     least = max(SHARE, 4 * size)
     counted = in_slices(codes.size, least, lambda begin, end: (begin, _count(codes, begin, end, size)))
-    # Where each slice puts its first record of each value: value after value, and within one slice after slice.
-    held = np.stack([counts for _, counts in counted], axis=1)
-    ends = held.cumsum().reshape(held.shape)
-    places = dict(zip([begin for begin, _ in counted], np.ascontiguousarray((ends - held).T), strict=True))
+    # Where each slice puts its first record of each value: ordered by value, then by slice.
+    record_counts = np.stack([counts for _, counts in counted], axis=1)
+    ends = record_counts.cumsum().reshape(record_counts.shape)
+    places = dict(zip([begin for begin, _ in counted], np.ascontiguousarray((ends - record_counts).T), strict=True))
     starts = np.append(places[0], ends[-1, -1])
     in_slices(codes.size, least, lambda begin, end: _place(digests, codes, begin, end, places[begin], grouped))
     return starts
@@ -109,12 +112,12 @@ def _place(digests, codes, begin, end, position, grouped):  # type: ignore[no-un
 
 @kernel
 def count_values(codes, first_row, counts):  # type: ignore[no-untyped-def]
-    """Add to ``counts`` how many records hold each value.
+    """Add the number of records with each value to ``counts``.
 
     Args:
-        codes: [shape=(d, n), uint16].
+        codes: values [shape=(d, n), uint16].
         first_row: row of each attribute's value 0 [shape=(d,), int64].
-        counts: per row [shape=(r,), int64], updated.
+        counts: counts per row, updated [shape=(r,), int64].
     """
     for j in range(first_row.size):
         for i in range(codes.shape[1]):
@@ -122,26 +125,27 @@ def count_values(codes, first_row, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance(words, count, per_key, position, fraction, rest):  # type: ignore[no-untyped-def]
+def advance(words, count, per_key, position, fraction, complement):  # type: ignore[no-untyped-def]
     """Move each stream one exponential gap along the hazard axis: position += -ln(word / 2^64) * per_key.
 
     Args:
         words: keyed words [shape=(at least count,), uint64].
+        count: number of streams.
         per_key: 1 / number of keys.
-        position: [shape=(at least count,), float64], updated.
-        fraction, rest: work arrays of the same shape.
+        position: positions, updated [shape=(at least count,), float64].
+        fraction, complement: work arrays of the same shape.
     """
     for a in range(count):
         fraction[a] = np.float64(words[a] | np.uint64(1)) * UNIT
-        rest[a] = np.float64(~words[a]) * UNIT
+        complement[a] = np.float64(~words[a]) * UNIT
     bits = fraction.view(np.int64)
     for a in range(count):
-        # fraction = g * 2^octave with g in [sqrt(1/2), sqrt(2)); -ln g = 2 artanh((1 - g) / (1 + g)). In the top octave
-        # 1 - g comes from the word's complement, which keeps tiny gaps exact.
+        # fraction = g * 2^octave with g in [sqrt(1/2), sqrt(2)), and -ln g = 2 artanh((1 - g) / (1 + g)). In the top
+        # octave 1 - g is computed from the word's complement, which keeps tiny gaps exact.
         octave = (bits[a] - SQRT_HALF) >> 52
         bits[a] -= octave << 52
         g = fraction[a]
-        short = rest[a] if octave == 0 else 1.0 - g
+        short = complement[a] if octave == 0 else 1.0 - g
         s = short / (1.0 + g)
         z = s * s
         z2 = z * z
@@ -155,8 +159,8 @@ def advance(words, count, per_key, position, fraction, rest):  # type: ignore[no
 def locate(position, count, start, per_length, keys, place):  # type: ignore[no-untyped-def]
     """Level and key of each point of the hazard axis, packed as level << LEVEL_SHIFT | key.
 
-    h(l) is just above 2^-l, so the binary exponent of a position names its level, except in the sliver from 2^-l to
-    h(l), which belongs to level l + 1; there, and where rounding reaches past the last key, the key comes out as ODD.
+    h(l) is slightly above 2^-l. So the binary exponent of a position gives its level, except in the sliver from 2^-l to
+    h(l), which belongs to level l + 1. There, and where rounding reaches past the last key, the key is ODD.
     """
     bits = position.view(np.uint64)
     ceiling = np.uint64(start.size - 1)
@@ -168,7 +172,7 @@ def locate(position, count, start, per_length, keys, place):  # type: ignore[no-
 
 @kernel
 def settle(x, start, per_length, keys):  # type: ignore[no-untyped-def]
-    """Packed level and key of the rare points that :func:`locate` left as ODD."""
+    """Packed level and key of the rare points that :func:`locate` marked as ODD."""
     level = min(1023 - (np.float64(x).view(np.int64) >> 52), start.size - 1)
     level += x < start[level]
     key = np.int64((x - start[level]) * per_length[level] * keys)
@@ -177,20 +181,20 @@ def settle(x, start, per_length, keys):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def quiet_below(bound, keys):  # type: ignore[no-untyped-def]
-    """First words below this have no point under ``bound``; on the safe side of rounding."""
+    """A bound on first words whose streams have no point under ``bound``, on the safe side of rounding."""
     return np.uint64(np.exp(-bound * keys) * (1.0 - 1e-9) * 18446744073709551616.0)
 
 
 @kernel
 def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):  # type: ignore[no-untyped-def]
-    """Raise one sketch row to every level above ``stop`` that these records reach.
+    """Raise one sketch row to every level above ``stop`` that the given records reach.
 
     Args:
         k0, k1: secret key [uint64].
-        digests: the records that hold the row's value [shape=(n,), uint64].
+        digests: records with the row's value [shape=(n,), uint64].
         block: number of the key block.
         stop: levels up to this one are skipped.
-        row: sketch row [shape=(k,), uint8], updated.
+        row: sketch row, updated [shape=(k,), uint8].
         start, per_length: from :func:`hazards`.
         work, real: work arrays [shape=(3, TILE), uint64] and [shape=(3, TILE), float64].
     """
@@ -206,7 +210,7 @@ def raise_row(k0, k1, digests, block, stop, row, start, per_length, work, real):
         count = min(TILE, digests.size - first)
         tile = digests[first : first + count]
         fill_words(k0, k1, tile, count, tail(block, np.int64(0)), word)
-        # Not a bare 0: Numba takes that for a type of its own, and compiles every callee once more for it.
+        # A bare 0 is a separate type to Numba, which would compile every callee again.
         kept = np.int64(0)
         for a in range(count):
             u = word[a]
@@ -257,20 +261,20 @@ def encode_rows(
     state: npt.NDArray[np.uint8],
     minima: npt.NDArray[np.uint8],
 ) -> None:
-    """Raise sketch rows, each by the records that hold its value (scheduled pairs).
+    """Raise sketch rows, each by the records with its value (scheduled pairs).
 
-    A task stops at its guess of the row's final minimum, and goes through the records again, a level further down,
-    should the row not have reached it: afterwards every level is that of all the row's records, whatever was guessed.
+    A task stops at a guess of the row's final minimum. If the row has not reached it, the task repeats with the next
+    lower level. So in the end every level is that of all records of the row, whatever the guess.
 
     Args:
         k0, k1: secret key [uint64].
-        digests: records, grouped by value [shape=(n,), uint64].
+        digests: records grouped by value [shape=(n,), uint64].
         tasks: first record, past-the-last record, key block, keys, offset of the row in ``state``, guessed stop level
             [shape=(t, 6), int64].
         shares: tasks ``shares[w]`` to ``shares[w + 1]`` belong to worker w [shape=(workers + 1,), int64].
         start, per_length: from :func:`hazards`.
-        state: all sketch rows [flat, uint8], updated.
-        minima: a lower bound of each row's levels [shape=(t,), uint8], updated.
+        state: all sketch rows, updated [flat, uint8].
+        minima: a lower bound of each row's levels, updated [shape=(t,), uint8].
     """
 
     def encode(worker: int) -> None:
@@ -315,20 +319,20 @@ def encode_shared(
     per_length: npt.NDArray[np.float64],
     tables: npt.NDArray[np.uint8],
 ) -> None:
-    """Raise the sketch rows of several attributes that share their keys (the published encoder: VertiMRF, Algorithm 3).
+    """Raise the sketch rows of attributes that share their keys (the published encoder: VertiMRF, Algorithm 3).
 
-    A record has the same level under a key in all its attributes. Workers take slices of the records and write tables
-    of their own.
+    Under a key, a record has the same level in all its attributes. Each worker takes a slice of the records and writes
+    to its own table.
 
     Args:
         k0, k1: secret key [uint64].
-        digests: [shape=(n,), uint64].
-        codes: [shape=(d, n), uint16].
+        digests: record digests [shape=(n,), uint64].
+        codes: values [shape=(d, n), uint16].
         first_row: row of each attribute's value 0 [shape=(d,), int64].
-        stops: levels up to this one are skipped, per row [shape=(r,), uint8].
+        stops: per row, levels up to this one are skipped [shape=(r,), uint8].
         block: number of the key block.
         start, per_length: from :func:`hazards`.
-        tables: one table per worker [shape=(workers, r, k), uint8], updated.
+        tables: one table per worker, updated [shape=(workers, r, k), uint8].
     """
     workers = len(tables)
     cuts = [digests.size * w // workers for w in range(workers + 1)]
@@ -358,7 +362,7 @@ def _encode_slice(  # type: ignore[no-untyped-def]
     bound = np.empty(TILE, np.float64)
     position = np.empty(TILE, np.float64)
     fraction = np.empty(TILE, np.float64)
-    rest = np.empty(TILE, np.float64)
+    complement = np.empty(TILE, np.float64)
     for first in range(begin, end, TILE):
         count = min(TILE, end - first)
         fill_words(k0, k1, digests[first:], count, tail(block, np.int64(0)), word)
@@ -380,7 +384,7 @@ def _encode_slice(  # type: ignore[no-untyped-def]
             position[a] = 0.0
         counter = 0
         while count > 0:
-            advance(word, count, per_key, position, fraction, rest)
+            advance(word, count, per_key, position, fraction, complement)
             kept = np.int64(0)
             for a in range(count):
                 x = position[a]

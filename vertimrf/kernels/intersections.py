@@ -1,4 +1,4 @@
-"""Cardinality estimation kernels: from the sketches of a scheduled pair to counts with known errors.
+"""Cardinality estimation kernels: from the sketches of a scheduled pair to counts with standard errors.
 
 Axes: u, w = values of the left and right group; k = hash keys; l = levels above the floor (0 = floor, last = ceiling).
 """
@@ -12,7 +12,7 @@ from .jit import in_slices, kernel
 
 __all__ = ["expected_errors", "joint_histograms", "solve_intersections"]
 
-# Standard errors from the start within which one scoring step is the estimate.
+# Within this many standard errors of the start, one scoring step gives the estimate.
 NEAR = 3.0
 # Fewest cells worth a thread.
 SHARE = 64
@@ -23,16 +23,16 @@ Sizes = npt.NDArray[np.float64]
 def joint_histograms(
     left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8], floor: int, levels: int
 ) -> npt.NDArray[np.int32]:
-    """Count, for every cell (value of left, value of right), the pairs of levels over the keys.
+    """Count the pairs of levels over the keys for every cell (value of left, value of right).
 
     Args:
-        left: published levels [shape=(u, k), uint8], each in floor .. floor + levels - 1.
-        right: published levels [shape=(w, k), uint8], under the same keys.
-        floor: the lowest level published.
+        left: published levels, each in floor .. floor + levels - 1 [shape=(u, k), uint8].
+        right: published levels under the same keys [shape=(w, k), uint8].
+        floor: lowest published level.
         levels: number of distinct levels l.
 
     Returns:
-        Histograms [shape=(u, w, l, l), int32]; each sums to k.
+        Histograms, each of which sums to k [shape=(u, w, l, l), int32].
     """
     rows, columns = len(left), len(right)
     out = np.empty((rows * columns, levels * levels), np.int32)
@@ -45,7 +45,7 @@ def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[
     keys = left.shape[1]
     columns = right.shape[0]
     cells = levels * levels
-    # Four interleaved histograms: equal neighbouring levels are common, and one counter would serialise on its store.
+    # Four interleaved histograms: equal neighbouring levels are common, and one counter would wait for its own store.
     parts = np.empty((4, cells), np.int32)
     for cell in range(begin, end):
         for s in range(cells):
@@ -65,10 +65,10 @@ def _count_levels(left, right, floor, levels, begin, end, out):  # type: ignore[
 
 @kernel
 def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information):  # type: ignore[no-untyped-def]
-    """Score of the histogram and Fisher information of one key at set sizes a, b and intersection c, in that order.
+    """Score of the histogram and Fisher information of one key with respect to set sizes a, b and intersection c.
 
-    Writes ``score`` [shape=(3,)] and ``information`` [shape=(3, 3), upper triangle]; ``cdf`` [shape=(l + 1, l + 1)] is a
-    work array whose first row and column stay 0.
+    Writes ``score`` [shape=(3,)] and ``information`` [shape=(3, 3), upper triangle]. ``cdf`` [shape=(l + 1, l + 1)] is
+    a work array whose first row and column stay 0.
     """
     levels = log_cdf.shape[0]
     for x in range(levels):
@@ -86,7 +86,7 @@ def _score_and_information(log_cdf, a, b, c, histogram, cdf, score, information)
             log_y1 = log_cdf[y - 1] if y > 0 else 0.0
             here, left, down, corner = cdf[x + 1, y + 1], cdf[x, y + 1], cdf[x + 1, y], cdf[x, y]
             p = here - left - down + corner
-            # Far tails lose all digits to cancellation; they carry no information worth a wrong ratio.
+            # Far tails lose all digits to cancellation and carry almost no information.
             if p > 1e-14:
                 da = log_x * (here - down) - log_x1 * (left - corner)
                 db = log_y * (here - left) - log_y1 * (down - corner)
@@ -119,25 +119,25 @@ def solve_intersections(
     phantoms: float,
     log_cdf: Sizes,
 ) -> tuple[Sizes, Sizes]:
-    """Maximum-likelihood size of every cell's intersection, margins known up to Gaussian errors, by Fisher scoring.
+    """Maximum-likelihood size of every cell's intersection by Fisher scoring, with margins known up to Gaussian errors.
 
-    With F the distribution of one hash level, P(W <= x, W' <= y) = F(x)^(a+N) F(y)^(b+N) F(max(x, y))^(-c) for set sizes
-    a, b, phantoms N and intersection c. The likelihood is maximised over a, b and c together, a and b under Gaussian priors
-    around the margins given, so that an error of the margins is neither passed on whole nor forgotten in the standard error.
-    Estimates may be negative, so that they are unbiased at c = 0.
+    Let F be the distribution of one hash level. For set sizes a, b, phantoms N and intersection c, P(W <= x, W' <= y) =
+    F(x)^(a+N) F(y)^(b+N) F(max(x, y))^(-c). The likelihood is maximised over a, b and c together, with Gaussian priors
+    on a and b around the given margins. So errors of the margins are neither passed on in full nor left out of the
+    standard error. Estimates may be negative, so that they are unbiased at c = 0.
 
     Args:
         histograms: joint level counts [shape=(u, w, l, l), int32].
-        left_sizes: set sizes of the left values [shape=(u,), float64], records.
-        right_sizes: set sizes of the right values [shape=(w,), float64], records.
-        left_errors: standard errors of the left set sizes [shape=(u,), float64]; 0 = known.
-        right_errors: standard errors of the right set sizes [shape=(w,), float64]; 0 = known.
-        total: number of records; starts the iteration at independence.
+        left_sizes: set sizes of the left values, in records [shape=(u,), float64].
+        right_sizes: set sizes of the right values, in records [shape=(w,), float64].
+        left_errors: standard errors of the left set sizes, 0 if known [shape=(u,), float64].
+        right_errors: standard errors of the right set sizes, 0 if known [shape=(w,), float64].
+        total: number of records; the iteration starts at independence.
         phantoms: phantom records per sketch.
         log_cdf: log F at every published level, 0 at the ceiling [shape=(l,), float64].
 
     Returns:
-        Counts and their standard errors from the Fisher information [both shape=(u, w), float64].
+        Counts, and their standard errors from the Fisher information [both shape=(u, w), float64].
     """
     counts, errors = np.empty(histograms.shape[:2]), np.empty(histograms.shape[:2])
     sides = (left_sizes, right_sizes, left_errors, right_errors, float(total), float(phantoms), log_cdf)
@@ -164,7 +164,8 @@ def _solve(  # type: ignore[no-untyped-def]
                 keys += histogram[x, y]
         sa = left_errors[i]
         sb = right_errors[j]
-        # Set sizes are iterated in units of their standard errors, which keeps known margins (error 0) an ordinary case.
+        # Set sizes are iterated in units of their standard errors, so that known margins (error 0) need no special
+        # case.
         za = 0.0
         zb = 0.0
         start = max(left_sizes[i] * right_sizes[j] / max(total, 1.0), 0.0)
@@ -172,7 +173,7 @@ def _solve(  # type: ignore[no-untyped-def]
         step = 0.0
         information = 0.0
         for iteration in range(30):
-            # Beyond these bounds an exponent changes sign and the law is no distribution.
+            # Outside these bounds an exponent changes sign and the law is no distribution.
             a = max(left_sizes[i] + sa * za, 0.0) + phantoms
             b = max(right_sizes[j] + sb * zb, 0.0) + phantoms
             low = -0.5 * phantoms
@@ -194,8 +195,8 @@ def _solve(  # type: ignore[no-untyped-def]
             if information <= 0.0:
                 break
             step = (score[2] - ra * ga - rb * gb) / information
-            # Near the start, whose information does not depend on the sketches, one step is efficient already; iterating would
-            # bring in a bias of order 1 / keys and a stated error that moves with the estimate.
+            # Near the start, whose information does not depend on the sketches, one step is efficient. More steps would
+            # add a bias of order 1 / keys and a standard error that depends on the estimate.
             if iteration == 0 and abs(step) * np.sqrt(information) < NEAR:
                 break
             nearer = min(max(c + step, low), high)
@@ -210,7 +211,7 @@ def _solve(  # type: ignore[no-untyped-def]
             zb += moved_b
             c = nearer
             step = 0.0
-        # The last step is taken unclamped, so that the estimate stays unbiased at the bounds.
+        # The last step is not clamped, so that the estimate stays unbiased at the bounds.
         counts[i, j] = c + step
         errors[i, j] = 1.0 / np.sqrt(information) if information > 0.0 else np.inf
 
@@ -225,14 +226,15 @@ def expected_errors(
     phantoms: float,
     log_cdf: Sizes,
 ) -> Sizes:
-    """Standard errors that :func:`solve_intersections` will state, before any sketch, if the two sides are independent.
+    """Standard errors that :func:`solve_intersections` will return if the two sides are independent, before any sketch
+    exists.
 
     Args:
-        keys: hash keys of the pair, float64.
         left_sizes, right_sizes, left_errors, right_errors, total, phantoms, log_cdf: as there.
+        keys: number of hash keys of the pair.
 
     Returns:
-        Cramér-Rao standard errors [shape=(u, w), float64]; infinite where sketches say nothing.
+        Cramér-Rao standard errors [shape=(u, w), float64]; infinite if sketches carry no information.
     """
     out = np.empty((left_sizes.size, right_sizes.size))
     sides = (left_sizes, right_sizes, left_errors, right_errors, float(total), float(keys), float(phantoms), log_cdf)
@@ -256,7 +258,7 @@ def _expect(  # type: ignore[no-untyped-def]
         a, b, sa, sb = left_sizes[i], right_sizes[j], left_errors[i], right_errors[j]
         c = min(a * b / max(total, 1.0), a, b)
         _score_and_information(log_cdf, a + phantoms, b + phantoms, c, nothing, cdf, score, fisher)
-        # What remains of the information about c once a and b, with their priors, are fitted as well.
+        # Information about c that remains after a and b, with their priors, are fitted.
         maa = 1.0 + sa * sa * keys * fisher[0, 0]
         mbb = 1.0 + sb * sb * keys * fisher[1, 1]
         mab = sa * sb * keys * fisher[0, 1]

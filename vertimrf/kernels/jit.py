@@ -1,20 +1,24 @@
-"""How every kernel is compiled: one policy, in one place.
+"""Compilation policy of all kernels.
 
 Kernels compile lazily, are cached on disk, release the GIL, follow NumPy's error model (no exceptions on division) and
-keep IEEE semantics (no fastmath) unless one asks for it.
+keep IEEE semantics (no fastmath) unless a kernel asks for it.
 
-Compiling is what a first run waits for, so kernels are cheap to compile. They are serial, and :func:`in_slices` runs them on
-threads of Python: Numba's own parallel loops take three to eight times as long to compile, and threads that spin while they
-wait slow everything down on a busy machine. Small functions that others call are inlined by LLVM (``forceinline``), not by
-Numba (``inline="always"``), which would compile their text anew at every call. Arrays are copied and filled by loops: an array
-assigned to a slice brings in NumPy's rules of shapes, with the text of their errors.
+A first run waits for compilation, so kernels are cheap to compile:
 
-NUMBA_CACHE_DIR moves the cache. Where it names a folder that can only be read, as in a container's image, kernels are loaded
-from it (``read_only.py``); where no cache location is writable and there is no such folder, the same kernel runs uncached;
-VERTIMRF_JIT_CACHE=0 asks for that. The threading layer is never set here: it belongs to the program that embeds us.
+* Kernels are serial, and :func:`in_slices` runs them on Python threads. Numba's own parallel loops compile three to
+  eight times as slowly, and its threads spin while they wait.
+* Small functions are inlined by LLVM (``forceinline``), not by Numba (``inline="always"``), which would compile them
+  again at every call.
+* Arrays are copied and filled by loops, because slice assignment compiles NumPy's shape rules and their error messages.
 
-Under the ``omp`` layer a forked child of a process that has run a parallel kernel is ended by the OpenMP runtime at its first
-parallel kernel, without a word that Python could catch. :func:`threads`, which all roles run in, refuses before that.
+NUMBA_CACHE_DIR moves the cache. If it names a read-only folder, as in a container image, kernels are loaded from it
+(``read_only.py``). If no cache location is writable and there is no such folder, kernels run uncached.
+VERTIMRF_JIT_CACHE=0 turns the cache off. The threading layer is not set here, because it belongs to the embedding
+program.
+
+With the ``omp`` layer, the OpenMP runtime ends a forked child of a process that has run a parallel kernel at the
+child's first parallel kernel, without a Python error. :func:`threads`, in which all roles run, raises an error before
+that.
 """
 
 from __future__ import annotations
@@ -33,12 +37,12 @@ __all__ = ["for_each", "in_slices", "kernel", "parallel_kernel", "threads"]
 
 T = TypeVar("T")
 
-# Slices for each thread: on a busy machine threads do not come equally far.
+# Slices per thread: on a busy machine some threads are slower.
 SLICES = 4
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a serial kernel; use it bare (``@kernel``) or with more Numba options (``@kernel(forceinline=True)``)."""
+    """Compile a serial kernel: ``@kernel``, or with further Numba options ``@kernel(forceinline=True)``."""
     if function is None:
         return lambda f: kernel(f, **options)
     options = {"nogil": True, "error_model": "numpy", **options}
@@ -55,21 +59,21 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def parallel_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a kernel whose ``prange`` loops run on Numba's threads; for comparisons that nothing waits for."""
+    """Compile a kernel whose ``prange`` loops run on Numba's threads; for comparisons only."""
     return kernel(function, parallel=True, **options)
 
 
 def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:
-    """Cut the range 0 to ``count`` into slices, and run ``work(begin=..., end=...)`` for each, on several threads.
+    """Cut the range 0 to ``count`` into slices and run ``work(begin=..., end=...)`` for each on several threads.
 
-    The bounds are passed by name, so that no callee can leave one of them out. Work that is not a range of like things, such as
-    one task per table, goes to :func:`for_each`.
+    The bounds are passed by name, so that a callee cannot ignore one. Other parallel work, such as one task per table,
+    uses :func:`for_each`.
 
     Args:
         count: length of the range.
-        least: how many things are worth a slice.
-        work: runs a serial kernel, which releases the GIL, on everything from ``begin`` up to ``end``. Slices may run at the same
-            time, so no two may write to one place.
+        least: fewest items worth a slice.
+        work: runs a serial kernel, which releases the GIL, on the items from ``begin`` up to ``end``. Slices may run at
+            the same time, so no two may write to the same place.
 
     Returns:
         The results, in the order of the slices.
@@ -81,11 +85,11 @@ def in_slices(count: int, least: int, work: Callable[..., T]) -> list[T]:
 
 
 def for_each(count: int, work: Callable[[int], T]) -> list[T]:
-    """Run ``work(index)`` for every index below ``count``, on several threads.
+    """Run ``work(index)`` for every index below ``count`` on several threads.
 
     Args:
         count: number of tasks.
-        work: one task; tasks may run at the same time, so no two may write to one place.
+        work: one task. Tasks may run at the same time, so no two may write to the same place.
 
     Returns:
         The results, by index.
@@ -97,7 +101,7 @@ def for_each(count: int, work: Callable[[int], T]) -> list[T]:
         return list(pool.map(work, range(count)))
 
 
-# The threading layer that the parent of a forked process was running, if it was.
+# Threading layer that the parent of a forked process was using, if any.
 _forked_from: str | None = None
 
 
@@ -118,16 +122,16 @@ def threads(num_threads: int | None) -> Iterator[None]:
     """Run kernels on ``num_threads`` threads within the block, and restore the setting after it.
 
     Args:
-        num_threads: at least 1; None leaves the setting as it is. More than Numba was started with
-            (NUMBA_NUM_THREADS, by default the number of cores) means all of them.
+        num_threads: at least 1; None keeps the setting. The number that Numba was started with (NUMBA_NUM_THREADS, by
+            default the number of cores) is the upper limit.
 
     Raises:
         ValueError: ``num_threads`` is less than 1.
-        RuntimeError: this process was forked where parallel kernels would end it.
+        RuntimeError: this process was forked in a way in which parallel kernels would end it.
     """
     if _forked_from == "omp":
         raise RuntimeError(
-            "This process was forked from one that had run compiled kernels, and OpenMP would end it: start processes by spawn "
+            "This process was forked from one that ran compiled kernels, so OpenMP would end it; start processes by spawn "
             "or forkserver, or set NUMBA_THREADING_LAYER=workqueue."
         )
     if num_threads is None:

@@ -1,8 +1,10 @@
-"""A keyed sum over records, by which two tables can be told apart whatever the order of their rows, or the parts they lie in.
+"""A keyed sum over records that distinguishes two tables, whatever the order of their rows or their division into
+parts.
 
-Each record goes through SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012): the bytes of its digest and of its
-codes, little-endian. The words are added up modulo 2^128 (MSet-Add-Hash of Clarke et al., 2003): parts of a table add up, and
-without the key nobody can tell what a sum is of. Two tables have one sum with probability 2^-128.
+The bytes of each record's digest and codes, little-endian, are hashed by SipHash-2-4 with 128 bits of output (Aumasson
+and Bernstein, 2012). The hashes are added modulo 2^128 (MSet-Add-Hash of Clarke et al., 2003). So the sums of parts of
+a table add up, and a sum reveals nothing to anyone without the key. Two different tables have the same sum with
+probability 2^-128.
 
 Axes: d = attributes, n = records.
 """
@@ -35,7 +37,7 @@ def _record_sum(k0, k1, digests, codes, first, last, out):  # type: ignore[no-un
         v3 = k1 ^ INIT3
         word = digests[i]
         shift = U64(64)
-        # Four codes a word; the last one has fewer, and the length.
+        # Four codes per word; the last word has fewer, and the length.
         for k in range(codes.shape[0] + 1):
             if shift == U64(64):
                 v3 = v3 ^ word
@@ -66,19 +68,19 @@ def _record_sum(k0, k1, digests, codes, first, last, out):  # type: ignore[no-un
 
 
 def record_sum(key: bytes, digests: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint16]) -> int:
-    """The keyed words of records, added up modulo :data:`MODULUS`.
+    """Sum of the keyed hashes of all records modulo :data:`MODULUS`.
 
     Args:
-        key: 16 bytes or more.
-        digests: [shape=(n,), uint64].
-        codes: [shape=(d, n), uint16].
+        key: at least 16 bytes.
+        digests: record digests [shape=(n,), uint64].
+        codes: values [shape=(d, n), uint16].
     """
     k0, k1 = np.frombuffer(key[:16], "<u8").astype(np.uint64)
-    own, table = np.require(digests, np.uint64, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
+    ids, table = np.require(digests, np.uint64, ["C", "W"]), np.require(codes, np.uint16, ["C", "W"])
 
     def add(begin: int, end: int) -> int:
         words = np.empty(2, np.uint64)
-        _record_sum(k0, k1, own, table, begin, end, words)
+        _record_sum(k0, k1, ids, table, begin, end, words)
         return int(words[0]) | int(words[1]) << 64
 
-    return sum(in_slices(own.size, SHARE, add)) % MODULUS
+    return sum(in_slices(ids.size, SHARE, add)) % MODULUS

@@ -1,6 +1,6 @@
-"""Phantom maxima: the highest level of N independent geometric draws, one per sketch, by inverting their distribution.
+"""Phantom maxima: the highest level of N independent geometric draws per sketch, by inversion.
 
-A draw takes 8 bits of entropy, and 56 more only where those do not settle the level (a few in a hundred). The result is
+A draw uses 8 bits of entropy, and 56 more if these do not determine the level (a few in a hundred). The result equals
 that of comparing a uniform 64-bit word with thresholds rounded to 2^-64.
 """
 
@@ -27,10 +27,10 @@ def phantom_thresholds(phantoms: int, floor: int, ceiling: int) -> npt.NDArray[n
 
 
 def phantom_table(thresholds: npt.NDArray[np.uint64], floor: int) -> npt.NDArray[np.uint8]:
-    """Level for each first byte of a 64-bit word, or UNSETTLED where a threshold falls among the words that begin so.
+    """Level for each first byte of a 64-bit word, or UNSETTLED if a threshold begins with it.
 
     Returns:
-        [shape=(256,), uint8]
+        Levels [shape=(256,), uint8].
     """
     first = np.arange(256, dtype=np.uint64) << np.uint64(56)
     low = np.searchsorted(thresholds, first, side="right")
@@ -40,16 +40,16 @@ def phantom_table(thresholds: npt.NDArray[np.uint64], floor: int) -> npt.NDArray
 
 @kernel
 def raise_by_phantoms(levels, words, table, unsettled):  # type: ignore[no-untyped-def]
-    """Raise levels to their phantoms where the first byte settles them.
+    """Raise levels to their phantoms where the first byte determines them.
 
     Args:
-        levels: all at least 1 [shape=(n,), uint8], updated.
-        words: uniform [shape=(n,), uint8].
+        levels: levels, all at least 1, updated [shape=(n,), uint8].
+        words: uniform words [shape=(n,), uint8].
         table: from :func:`phantom_table`.
-        unsettled: indices that :func:`raise_unsettled` is to take, written [shape=(n,), int64].
+        unsettled: indices left to :func:`raise_unsettled`, written [shape=(n,), int64].
 
     Returns:
-        How many those are.
+        Number of these indices.
     """
     count = 0
     for i in range(levels.size):
@@ -62,12 +62,12 @@ def raise_by_phantoms(levels, words, table, unsettled):  # type: ignore[no-untyp
 
 @kernel
 def raise_unsettled(levels, words, unsettled, more, thresholds, floor):  # type: ignore[no-untyped-def]
-    """Raise the levels that :func:`raise_by_phantoms` left, with one more uniform word each.
+    """Raise the levels left by :func:`raise_by_phantoms`, with one more uniform word each.
 
     Args:
         levels, words: as there.
         unsettled: their indices [shape=(m,), int64].
-        more: uniform [shape=(m,), uint64].
+        more: uniform words [shape=(m,), uint64].
         thresholds: from :func:`phantom_thresholds`.
         floor: level below the first threshold.
     """

@@ -1,7 +1,7 @@
 """Keyed pseudo-random words: SipHash-2-4 (Aumasson and Bernstein, 2012) of a record, a key block and a counter.
 
-The message of every word is 15 bytes, little-endian: the record's digest (8), the key block (4), the counter (3). Both
-parties of a scheduled pair compute the same words from their secret; to anyone else they look random.
+The message of every word has 15 bytes, little-endian: the record's digest (8), the key block (4) and the counter (3).
+Both parties of a scheduled pair compute the same words from their secret. To anyone else the words look random.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INIT3 = np.uint64(0x7465646279746573)
 
 @kernel(forceinline=True)
 def rotate(x, k):  # type: ignore[no-untyped-def]
-    """Rotate a 64-bit word left by ``k`` [uint64: a bare number is a type of its own, and is compiled for itself]."""
+    """Rotate a 64-bit word left by ``k`` [uint64: Numba would compile a bare number separately]."""
     return (x << k) | (x >> (U64(64) - k))
 
 
@@ -44,7 +44,7 @@ def sip_round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def tail(block, counter):  # type: ignore[no-untyped-def]
-    """Second message word: key block (below 2^32), counter (below 2^24), and SipHash's length byte."""
+    """Second message word: key block (below 2^32), counter (below 2^24) and SipHash's length byte."""
     return U64(block) | (U64(counter) << U64(32)) | LENGTH
 
 
@@ -72,14 +72,14 @@ def keyed_word(k0, k1, digest, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_words(k0, k1, digests, count, last, out):  # type: ignore[no-untyped-def]
-    """Keyed words of the first ``count`` digests into ``out``; a loop that compiles to SIMD, several records at a time.
+    """Write the keyed words of the first ``count`` digests; the loop compiles to SIMD over several records.
 
     Args:
         k0, k1: key [uint64].
         digests: record digests [shape=(at least count,), uint64].
-        count: how many.
+        count: number of words.
         last: second message word, from :func:`tail` [uint64].
-        out: keyed words [shape=(at least count,), uint64], written.
+        out: keyed words, written [shape=(at least count,), uint64].
     """
     for i in range(count):
         out[i] = keyed_word(k0, k1, digests[i], last)

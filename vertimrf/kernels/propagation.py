@@ -1,23 +1,23 @@
-"""Belief propagation kernels: fused multiply-and-marginalise over clique tables that are never stored.
+"""Belief propagation kernels: fused multiplication and marginalisation over clique tables that are never stored.
 
-A pass visits every cell of one clique once, multiplies its factors and messages and sums the product onto every
-table wanted. The clique's attributes are split in an outer part, walked row by row with the first attribute
-slowest, and an inner part, one contiguous block of J cells. A factor (or wanted marginal) is then of three kinds:
+A pass visits every cell of one clique once, multiplies its factors and messages and sums the product onto every table
+that is needed. The attributes of the clique are split into an outer part, walked row by row with the first attribute
+slowest, and an inner part, one contiguous block of J cells. A factor (or a marginal) is then of one of three kinds:
 
-* inner only: multiplied once into the block's start vector; read off the sum A of all rows;
-* outer only: a scalar per row, multiplied level by level; read off the row sums T;
-* crossing: with outer attributes U it belongs to the group of U, whose factors are first merged into one matrix
-  G [rows of U, J]; its marginals are read off H [rows of U, J]. A table whose last axes are just the inner
-  attributes is such a matrix already, and is read and written in place: so are large separators.
+* inner only: multiplied once into the block's start vector; read from the sum A of all rows;
+* outer only: a scalar per row, multiplied level by level; read from the row sums T;
+* crossing: a factor with outer attributes U belongs to the group of U. The factors of a group are first merged into one
+  matrix G [rows of U, J]; marginals are read from H [rows of U, J]. A table whose last axes are exactly the inner
+  attributes is such a matrix already, and is read and written in place. Large separators are of this kind.
 
-A group acts at the level of its last outer attribute: the running product of a level is reused by all rows below
-it, and sums are carried upwards when a level's index advances. So whatever the number of factors, a cell costs
-about one multiplication and three additions in contiguous loops, and memory traffic is confined to G, H and a few
-vectors of J. The rows that differ in the deepest level alone, a run, are handled by one call.
+A group acts at the level of its last outer attribute. The running product of a level is reused by all rows below it,
+and sums are carried upwards when the index of a level advances. So, whatever the number of factors, a cell costs about
+one multiplication and three additions in contiguous loops, and memory traffic is limited to G, H and a few vectors of
+J. Rows that differ in the deepest level only form a run, which one call handles.
 
-Rows are cut in blocks that do not depend on the number of threads; their sums are merged in order, so results do
-not either. Everything lies in one flat array, addressed by unsigned offsets: with slices instead, the handling of
-views took as long as the arithmetic.
+Rows are cut into blocks that do not depend on the number of threads, and the sums of blocks are merged in order. So
+results do not depend on it either. Everything lies in one flat array with unsigned offsets, because slices would cost
+as much as the arithmetic.
 
 Axes: p = passes; l = levels; g = groups; t = terms (a factor read or a marginal written); b = blocks of rows.
 """
@@ -38,31 +38,31 @@ __all__ = [
     "run_passes",
 ]
 
-# Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows; they are
-# filled in by vertimrf.propagation. Pairs ending in 0 and 1 are a first index and one past the last.
+# Columns of the integer tables that describe passes, levels, groups, terms, children and blocks of rows;
+# vertimrf.propagation fills them in. Names ending in 0 and 1 are a first index and one past the last.
 P_INNER, P_STRIDE, P_ROWS, P_RUN, P_LEVELS, P_ACTIVE, P_LEVEL0, P_GROUP0, P_GROUP1, P_BASE0 = range(10)
 P_BASE1, P_OUT0, P_OUT1, P_CHANGE, P_WORK, P_SCALE, P_TOTALS, P_MERGED, P_BLOCK0, P_BLOCK1 = range(10, 20)
 P_ROLE, P_UP, P_SEPARATOR, P_CHILD0, P_CHILD1, P_COLUMNS = range(20, 26)
 L_ROWS, L_PRODUCTS, L_IN0, L_IN1, L_OUT0, L_OUT1, L_GROUP0, L_GROUP1, L_CARRIED, L_COLUMNS = range(10)
-# A group's matrices begin at G_FACTOR and G_SUM (-1: none); the row of a run lies G_STEP times its map's entry
-# further on, the rows of a run G_ADVANCE apart. In place (G_PLACE), the sums are a table of which G_CELLS cells are
-# probabilities to be normalised; else they are relative to the block's own sums.
+# A group's matrices begin at G_FACTOR and G_SUM (-1: none). The row of a run lies G_STEP times its map's entry further
+# on, and the rows of a run are G_ADVANCE apart. In place (G_PLACE), the sums are a table, of which G_CELLS cells are
+# normalised probabilities; otherwise they are relative to the block's own sums.
 G_ROWS, G_MAP, G_STEP, G_ADVANCE, G_PLACE, G_CELLS, G_FACTOR, G_SUM, G_IN0, G_IN1, G_OUT0, G_OUT1 = range(12)
 G_COLUMNS = 12
-# Columns of a term advance in runs of T_RUN cells, all on one cell of the table or, if T_ALONG, along it.
+# Columns of a term advance in runs of T_RUN cells, all on one cell of the table or, with T_ALONG, along it.
 T_TABLE, T_ROWS, T_INNER, T_RUN, T_ALONG, T_COLUMNS = range(6)
 C_CELLS, C_UP, C_DOWN, C_COLUMNS = range(4)
 B_PASS, B_FIRST, B_LAST, B_SUMS, B_LENGTH, B_COLUMNS = range(6)
 
 COLLECT, DISTRIBUTE, ROOT = range(3)
-# Parts of a pass, added up.
+# Parts of a pass; sums select several.
 PREPARE, BLOCKS, FINISH = 1, 2, 4
 WHOLE = PREPARE | BLOCKS | FINISH
 
-# A bare 0 is a type of its own to Numba, which would compile what is called with it once more.
+# A bare 0 is a separate type to Numba, which would compile its callees again.
 NONE, ONE = np.int64(0), np.int64(1)
 
-# Sums may be reassociated so that they vectorise; nothing else is relaxed.
+# Sums may be reassociated for vectorisation; nothing else is relaxed.
 VECTOR = {"reassoc", "contract", "nsz"}
 
 
@@ -96,7 +96,7 @@ def _sum(memory, begin, cells):  # type: ignore[no-untyped-def]
 
 @kernel
 def _scale(memory, begin, cells):  # type: ignore[no-untyped-def]
-    """Divide cells by the largest of them, which is returned; none is negative."""
+    """Divide non-negative cells by their maximum, which is returned."""
     top = 0.0
     for i in range(np.uint64(begin), np.uint64(begin + cells)):
         top = max(top, memory[i])
@@ -120,7 +120,7 @@ def _dots(memory, above, factor, step, rows, cells, totals):  # type: ignore[no-
 
 @kernel(fastmath=VECTOR)
 def _dots_add(memory, above, factor, step, out, out_step, rows, cells, scale, totals):  # type: ignore[no-untyped-def]
-    """As :func:`_dots`, and each product times its row's scale added to ``out``."""
+    """As :func:`_dots`; also add each product times its row's scale to ``out``."""
     a = np.uint64(above)
     for x in range(rows):
         f, o = np.uint64(factor + x * step), np.uint64(out + x * out_step)
@@ -137,7 +137,7 @@ def _dots_add(memory, above, factor, step, out, out_step, rows, cells, scale, to
 def _dots_add_both(  # type: ignore[no-untyped-def]
     memory, above, factor, step, out, out_step, other, other_step, rows, cells, scale, totals
 ):
-    """As :func:`_dots_add`, to two places."""
+    """As :func:`_dots_add`, adding to two places."""
     a = np.uint64(above)
     for x in range(rows):
         f, o, p = np.uint64(factor + x * step), np.uint64(out + x * out_step), np.uint64(other + x * other_step)
@@ -452,7 +452,7 @@ def _finish(info, levels, groups, terms, maps, children, blocks, memory):  # typ
 
 @kernel
 def clear(memory, begin, end):  # type: ignore[no-untyped-def]
-    """Set the cells begin .. end of ``memory`` to 0: messages and marginals, before a propagation."""
+    """Set the cells begin .. end of ``memory``, messages and marginals, to 0 before a propagation."""
     _fill(memory, begin, end - begin, 0.0)
 
 
@@ -460,18 +460,19 @@ def clear(memory, begin, end):  # type: ignore[no-untyped-def]
 def run_passes(  # type: ignore[no-untyped-def]
     parts, p0, p1, b0, b1, passes, levels, groups, terms, maps, children, blocks, memory, logs
 ):
-    """Run passes p0 .. p1 one after the other, or parts of them; what of a stage belongs to one part may run at once.
+    """Run passes p0 .. p1 in order, or parts of them. Work of one stage that belongs to one part may run at the same
+    time.
 
-    One kernel for all parts, since it is the largest to compile.
+    One kernel serves all parts, because it takes longest to compile.
 
     Args:
-        parts: PREPARE, BLOCKS, FINISH, added up.
+        parts: sum of PREPARE, BLOCKS and FINISH.
         p0, p1: first pass, and one past the last.
-        b0, b1: blocks of rows that are run, of those that belong to the passes.
+        b0, b1: range of blocks of rows to run, among those of the passes.
         passes, levels, groups, terms, children, blocks: the program [int64; columns as named above].
         maps: index maps [int32].
         memory: factors, messages up, messages down and marginals of the factors, then scratch space [float64].
-        logs: log of each pass's scale, written [float64]; NaN when a product is 0 everywhere or not finite. Over all
+        logs: log of each pass's scale, written; NaN if a product is 0 everywhere or not finite [float64]. Over all
             passes they sum to the log of the sum over all cells of the product of the factors.
     """
     for p in range(p0, p1):
@@ -489,16 +490,16 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
     """Factors in linear space, each scaled to a mean log of 0, from their logs and the parameters of measurements.
 
     Args:
-        logs: logs of the factors, flat [float64].
-        theta: parameters, flat over the measurements' cells [float64].
-        weights: probabilities that the means are taken under; the mean is left in where all are 0 [as ``logs``].
+        logs: logs of the factors [flat, float64].
+        theta: parameters over the cells of the measurements [flat, float64].
+        weights: probabilities for the means; a mean is 0 if all are 0 [as ``logs``].
         factors: first cell (in ``logs`` and ``memory``), cells, first and last term [shape=(f, 4), int64].
         terms: offset in ``theta`` and in ``maps`` of each measurement read by a factor [shape=(t, 2), int64].
-        maps: for every cell of a factor the measurement's cell [int32].
-        memory: the factors are written [float64].
+        maps: the measurement's cell for every cell of a factor [int32].
+        memory: factors, written [float64].
 
     Returns:
-        The sum of the logs that were taken off.
+        The sum of the means that were subtracted.
     """
     shift = 0.0
     for f in range(factors.shape[0]):
@@ -521,7 +522,7 @@ def potentials(logs, theta, weights, factors, terms, maps, memory):  # type: ign
 
 @kernel
 def absorb(logs, theta, factors, terms, maps):  # type: ignore[no-untyped-def]
-    """Add parameters of measurements to the logs of the factors; arguments as for :func:`potentials`."""
+    """Add the parameters of measurements to the logs of the factors; arguments as for :func:`potentials`."""
     for f in range(factors.shape[0]):
         table = logs[factors[f, 0] : factors[f, 0] + factors[f, 1]]
         _add_terms(table, theta, terms, maps, factors[f, 2], factors[f, 3])
@@ -538,13 +539,15 @@ def _add_terms(table, theta, terms, maps, first, last):  # type: ignore[no-untyp
 
 @kernel
 def expected_counts(factors, terms, maps, memory, marginals, total, counts):  # type: ignore[no-untyped-def]
-    """Sum the factors' marginals, times ``total``, onto the measurements' cells: the transpose of :func:`potentials`.
+    """Sum the marginals of the factors times ``total`` onto the measurements' cells: the transpose of
+    :func:`potentials`.
 
     Args:
         factors, terms, maps: as for :func:`potentials`.
-        memory: the factors' marginals begin at ``marginals``, in the order of the factors [float64].
-        total: record count.
-        counts: written, flat over the measurements' cells [float64].
+        memory: contains the marginals of the factors, in their order, from ``marginals`` on [float64].
+        marginals: where they begin.
+        total: number of records.
+        counts: counts over the cells of the measurements, written [flat, float64].
     """
     counts[:] = 0.0
     for f in range(factors.shape[0]):

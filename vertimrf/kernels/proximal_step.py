@@ -1,6 +1,6 @@
-"""Vector work of the fit: the dual's value and gradient, and limited-memory quasi-Newton directions.
+"""Vector operations of the fit: the value and gradient of the dual, and limited-memory quasi-Newton directions.
 
-Sums are taken here and not by BLAS, which starts threads for vectors of ten thousand and sums in an order that depends on them.
+These sums do not use BLAS, which starts threads for long vectors and sums in an order that depends on them.
 
 Axes: m = remembered steps, oldest first; n = parameters.
 """
@@ -14,7 +14,7 @@ from .jit import kernel
 __all__ = ["direction", "dot", "regularised", "root_mean_square"]
 
 
-# Sums may be reassociated so that they vectorise; nothing else is relaxed.
+# Sums may be reassociated for vectorisation; nothing else is relaxed.
 VECTOR = {"reassoc", "contract", "nsz"}
 
 
@@ -39,11 +39,14 @@ def root_mean_square(a, unit):  # type: ignore[no-untyped-def]
 
 @kernel(fastmath=VECTOR)
 def regularised(theta, measured, pull, counts):  # type: ignore[no-untyped-def]
-    """What the parameters add to the dual's value: -<theta, measured> + 1/2 sum pull theta^2.
+    """The parameters' part of the dual's value: -<theta, measured> + 1/2 sum pull theta^2.
 
     Args:
-        theta, measured, pull: [shape=(n,), float64].
-        counts: expected counts; turned into the gradient, counts - measured + pull * theta [shape=(n,), float64].
+        theta, measured, pull: vectors [each shape=(n,), float64].
+        counts: expected counts; updated to the gradient, counts - measured + pull * theta [shape=(n,), float64].
+
+    Returns:
+        The value.
     """
     value = 0.0
     for i in range(theta.size):
@@ -55,12 +58,12 @@ def regularised(theta, measured, pull, counts):  # type: ignore[no-untyped-def]
 
 @kernel
 def direction(gradient, scale, steps, changes, order):  # type: ignore[no-untyped-def]
-    """The L-BFGS direction (two-loop recursion) with a diagonal start, rescaled by the newest step.
+    """The L-BFGS direction (two-loop recursion) with a diagonal initial inverse Hessian, rescaled by the newest step.
 
     Args:
-        gradient: [shape=(n,), float64].
-        scale: diagonal of the first inverse Hessian [shape=(n,), float64].
-        steps, changes: differences of parameters and of gradients [shape=(m, n), float64].
+        gradient: gradient [shape=(n,), float64].
+        scale: diagonal of the initial inverse Hessian [shape=(n,), float64].
+        steps, changes: differences of parameters and of gradients [both shape=(m, n), float64].
         order: rows of both in use, oldest first [int64].
 
     Returns:

@@ -1,7 +1,7 @@
-"""A cache of compiled kernels that can be read and not written, as in a container's image.
+"""A read-only cache of compiled kernels, as in a container image.
 
-Numba takes no notice of a cache folder that it cannot write to, and would compile in every process anew. What stands in such a
-folder, compiled while the image was built, is loaded here; what does not is compiled, and stays in memory.
+Numba ignores a cache folder that is not writable and would compile in every process. Here, kernels compiled while the
+image was built are loaded from such a folder. Other kernels are compiled and stay in memory.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 __all__ = ["ReadOnlyCache", "read_only_folder"]
 
-# The first place that Numba looks in: the folder that NUMBA_CACHE_DIR names. (Its class has gone by two names.)
+# Numba looks first in the folder that NUMBA_CACHE_DIR names. (Its class has had two names.)
 _Given: Any = CompileResultCacheImpl._locator_classes[0]
 
 
 class _Locator(_Given):  # type: ignore[misc]
-    """Finds the folder, and does not ask whether it can be written to."""
+    """Finds the folder without checking that it is writable."""
 
     def ensure_cache_path(self) -> None:
         pass
@@ -30,7 +30,9 @@ class _Reading(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class ReadOnlyCache(FunctionCache):  # type: ignore[misc]
-    """A kernel's cache that loads and never saves. Its path is None: there is nothing to fill (:func:`warm.missing`)."""
+    """A kernel's cache that loads and never saves. Its path is None, because nothing can be filled
+    (:func:`warm.missing`).
+    """
 
     _impl_class = _Reading
     cache_path = None
@@ -40,6 +42,6 @@ class ReadOnlyCache(FunctionCache):  # type: ignore[misc]
 
 
 def read_only_folder() -> bool:
-    """Whether NUMBA_CACHE_DIR names a folder that is there and cannot be written to."""
+    """Whether NUMBA_CACHE_DIR names an existing folder that is not writable."""
     folder = config.CACHE_DIR
     return bool(folder) and os.path.isdir(folder) and not os.access(folder, os.W_OK)

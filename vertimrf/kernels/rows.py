@@ -1,7 +1,7 @@
-"""Rows as a model: weighed by log-linear factors, counted by their weights, and halved so that counts come out even.
+"""Rows as a model: weighted by log-linear factors, counted by weight, and halved so that counts stay balanced.
 
-Axes: c = columns of codes; n = rows; k = tables; t = terms, a column and its stride in a table each. Tables lie one after the
-other in one flat array of cells.
+Axes: c = columns of codes; n = rows; k = tables; t = terms (a column and its stride in a table). Tables lie one after
+the other in one flat array of cells.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from .jit import kernel
 
 __all__ = ["add_logs", "count_rows", "even_out", "weighed_counts"]
 
-# Rows at a time: their columns stay in the first cache while one table after the other is looked up.
+# Rows per block; their columns stay in the first-level cache for all tables.
 BLOCK = 1024
 
 
 @kernel(forceinline=True)
 def _find_cells(columns, table, terms, begin, end, cells):  # type: ignore[no-untyped-def]
-    """Cells of a table that rows lie in, into ``cells`` [shape=(BLOCK,), int64]."""
+    """Write the cells of a table in which rows lie into ``cells`` [shape=(BLOCK,), int64]."""
     first, last, offset = table[0], table[1], table[2]
     count = end - begin
     for t in range(first, last):
@@ -34,15 +34,15 @@ def _find_cells(columns, table, terms, begin, end, cells):  # type: ignore[no-un
 
 @kernel
 def add_logs(columns, tables, terms, logs, begin, end, out):  # type: ignore[no-untyped-def]
-    """Add to every row's log weight the logs of its cells.
+    """Add the logs of its cells to the log weight of every row.
 
     Args:
         columns: codes [shape=(c, n), uint16].
-        tables: first and last term, and first cell, of each [shape=(k, 3), int64].
+        tables: first and last term, and first cell, of each table [shape=(k, 3), int64].
         terms: column and stride [shape=(t, 2), int64].
-        logs: of all cells [float64].
-        begin, end: which rows.
-        out: log weights, added to [shape=(n,), float64].
+        logs: logs of all cells [float64].
+        begin, end: range of rows.
+        out: log weights, updated [shape=(n,), float64].
     """
     cells = np.empty(BLOCK, np.int64)
     for start in range(begin, end, BLOCK):
@@ -55,13 +55,13 @@ def add_logs(columns, tables, terms, logs, begin, end, out):  # type: ignore[no-
 
 @kernel
 def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: ignore[no-untyped-def]
-    """Add every row's weight to its cells of some tables.
+    """Add the weight of every row to its cells of some tables.
 
     Args:
         columns, tables, terms: as for :func:`add_logs`.
-        weights: of the rows [shape=(n,), float64].
-        begin, end: which tables.
-        out: all cells, added to [float64].
+        weights: weights of the rows [shape=(n,), float64].
+        begin, end: range of tables.
+        out: all cells, updated [float64].
     """
     cells = np.empty(BLOCK, np.int64)
     n = weights.size
@@ -75,18 +75,18 @@ def weighed_counts(columns, tables, terms, weights, begin, end, out):  # type: i
 
 @kernel(forceinline=True)
 def _stem_cell(row, stems, s):  # type: ignore[no-untyped-def]
-    """First of the cells that lie side by side for all tables of a stem, where their attributes but the last are a row's."""
+    """First of the neighbouring cells of all tables of a stem, at a row's values of their attributes except the last."""
     return stems[s, 4] + (row[stems[s, 0]] * stems[s, 1] + row[stems[s, 2]] * stems[s, 3])
 
 
 @kernel
 def count_rows(rows, stems, lasts, begin, end, out):  # type: ignore[no-untyped-def]
-    """Count rows in the cells of some stems' tables.
+    """Count rows in the cells of the tables of some stems.
 
     Args:
         rows, stems, lasts: as for :func:`even_out`.
-        begin, end: which stems.
-        out: all cells, added to [float64].
+        begin, end: range of stems.
+        out: all cells, updated [float64].
     """
     for s in range(begin, end):
         for i in range(rows.shape[0]):
@@ -98,8 +98,10 @@ def count_rows(rows, stems, lasts, begin, end, out):  # type: ignore[no-untyped-
 
 @kernel
 def _pull(taken, other, stems, lasts, cells, step):  # type: ignore[no-untyped-def]
-    """Above zero where the sum of price * gap^2 is less with the other row of a pair: gaps are with half of either (a step of 0),
-    or with the row that is taken (0.5)."""
+    """Positive if the sum of price * gap^2 is smaller with the other row of a pair.
+
+    With a step of 0, gaps include half of either row; with 0.5, the row that is taken.
+    """
     out = np.float32(0.0)
     for s in range(stems.shape[0]):
         mine, theirs = _stem_cell(taken, stems, s), _stem_cell(other, stems, s)
@@ -113,7 +115,7 @@ def _pull(taken, other, stems, lasts, cells, step):  # type: ignore[no-untyped-d
 
 @kernel
 def _move(taken, other, stems, lasts, cells, by):  # type: ignore[no-untyped-def]
-    """Move the gaps of two rows' cells: of those of ``taken`` down, of those of ``other`` up."""
+    """Lower the gaps of the cells of ``taken`` and raise those of ``other`` by ``by``."""
     for s in range(stems.shape[0]):
         mine, theirs = _stem_cell(taken, stems, s), _stem_cell(other, stems, s)
         for t in range(stems[s, 5], stems[s, 6]):
@@ -124,28 +126,28 @@ def _move(taken, other, stems, lasts, cells, by):  # type: ignore[no-untyped-def
 
 @kernel
 def even_out(rows, stems, lasts, second, cells, passes):  # type: ignore[no-untyped-def]
-    """Of each two rows take one, so that counts of what is taken come close to half of what there is.
+    """Take one row of each pair so that the counts of the rows taken are close to half of all counts.
 
-    Pairs are decided one after the other: the row is taken that brings the sum over all cells of price * gap^2 down, gap being
-    the count of what is taken less half of what pairs decided so far have; where both do as well, the coin stands that
-    ``second`` came with. Then pairs are gone through again, and the other row is taken where that brings the sum down. Turning
-    all coins turns all decisions, as every gap changes its sign and nothing else: by fair coins, either row of a pair is as
-    likely to be taken in the end.
+    The gap of a cell is the count of rows taken minus half of all rows, over the pairs decided so far. Pairs are
+    decided one after the other: the row is taken that lowers the sum over all cells of price * gap^2. In a tie the
+    initial coin in ``second`` stands. Then the pairs are visited again, and the other row is taken if that lowers the
+    sum. Inverting all coins inverts all decisions, because it changes the sign of every gap and nothing else. So with
+    fair coins, either row of a pair is equally likely to be taken in the end.
 
-    Tables of two and three attributes that differ in their last one alone are a stem, and their cells lie side by side, for a
-    row's look-ups to fall close together.
+    Tables of two and three attributes that differ only in their last attribute form a stem. Their cells lie side by
+    side, so that the look-ups of a row are close together.
 
     Args:
-        rows: codes, row by row, the pairs one after the other [shape=(2 * m, c), uint16].
-        stems: of each the column and the stride of its tables' first attribute, and of the second (a stride of 0 where they have
-            fewer before the last), its first cell, and its first and last place in ``lasts`` [shape=(s, 7), uint64].
-        lasts: each table's column of the last attribute, and its first cell within its stem's [shape=(k, 2), uint64].
-        second: coins, and then whether the second row of a pair is taken, changed in place [shape=(m,), uint8].
-        cells: gaps, zero at first, and prices, above zero [shape=(cells, 2), float32]; gaps are changed in place.
-        passes: how often to go through the pairs again.
+        rows: codes row by row, each pair in neighbouring rows [shape=(2 * m, c), uint16].
+        stems: per stem, column and stride of its tables' first attribute, the same of the second (a stride of 0 if
+            there is none before the last), first cell, and first and last place in ``lasts`` [shape=(s, 7), uint64].
+        lasts: column of each table's last attribute, and its first cell within its stem [shape=(k, 2), uint64].
+        second: coins, then whether the second row of a pair is taken; updated [shape=(m,), uint8].
+        cells: gaps, initially zero, and prices, above zero [shape=(cells, 2), float32]; gaps are updated.
+        passes: number of further visits to the pairs.
 
     Returns:
-        How many coins were turned.
+        Number of coins that were inverted.
     """
     turned = 0
     half, one = np.float32(0.5), np.float32(1.0)

@@ -1,4 +1,4 @@
-"""Sampling kernels: the rows of a group shared out over the cells of its conditional distribution by rounded counts.
+"""Sampling kernels: distribute the rows of a group over the cells of its conditional distribution by rounded counts.
 
 Axes: n = rows; s = groups (values of a separator); r = cells of the new attributes.
 """
@@ -27,15 +27,15 @@ def _mixed(x):  # type: ignore[no-untyped-def]
 
 @kernel
 def group_rows(codes, attributes, strides, groups):  # type: ignore[no-untyped-def]
-    """Sort rows by the value of some attributes, stably.
+    """Sort rows by the values of some attributes, stably.
 
     Args:
-        codes: [shape=(d, n), uint16].
-        attributes, strides: the attributes and the weight of each in the group number [int64].
+        codes: codes [shape=(d, n), uint16].
+        attributes, strides: the attributes and their strides in the group number [both int64].
         groups: number of groups.
 
     Returns:
-        Rows in the order of their group [shape=(n,), uint32] and the rows of each group [shape=(s,), int64].
+        Rows ordered by group [shape=(n,), uint32], and the number of rows of each group [shape=(s,), int64].
     """
     n = codes.shape[1]
     number = np.zeros(n, np.uint32)
@@ -62,20 +62,21 @@ def group_rows(codes, attributes, strides, groups):  # type: ignore[no-untyped-d
 
 @kernel
 def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no-untyped-def]
-    """Give every row of every group a cell: systematic sampling with one random start per group, in random order.
+    """Give every row of every group a cell by systematic sampling, with one random start per group and in random order.
 
-    A cell expected e times in its group is given floor(e) or ceil(e) times, and so is any run of consecutive cells.
+    A cell that is expected e times in its group is given floor(e) or ceil(e) times. The same holds for any run of
+    consecutive cells.
 
     Args:
-        belief: probabilities of a clique, flat [float64].
+        belief: probabilities of a clique [flat, float64].
         offsets: first cell of each group [shape=(s,), int64].
-        columns: cells of a group relative to its first [shape=(r,), int64]; empty when they are consecutive.
-        width: cells of a group.
-        counts: rows of each group [shape=(s,), int64].
-        seed: of the pseudo-random stream [uint64].
+        columns: cells of a group relative to its first; empty if they are consecutive [shape=(r,), int64].
+        width: number of cells of a group.
+        counts: number of rows of each group [shape=(s,), int64].
+        seed: seed of the pseudo-random stream [uint64].
 
     Returns:
-        Cell of each row, 0 .. width - 1, groups one after the other [shape=(n,), uint32].
+        Cell of each row, 0 .. width - 1, one group after the other [shape=(n,), uint32].
     """
     out = np.empty(counts.sum(), np.uint32)
     begin = 0
@@ -112,9 +113,9 @@ def share_out(belief, offsets, columns, width, counts, seed):  # type: ignore[no
         for i in range(rows - 1, 0, -1):
             state += GAMMA
             j = np.int64(((_mixed(state) >> S32) * np.uint64(i + 1)) >> S32)
-            held = out[begin + i]
+            swapped = out[begin + i]
             out[begin + i] = out[begin + j]
-            out[begin + j] = held
+            out[begin + j] = swapped
         begin += rows
     return out
 
@@ -127,6 +128,6 @@ def assign(codes, order, cells, attributes, sizes):  # type: ignore[no-untyped-d
         cell = np.uint32(cells[i])
         for k in range(attributes.size - 1, -1, -1):
             size = np.uint32(sizes[k])
-            rest = cell // size
-            codes[attributes[k], row] = cell - rest * size
-            cell = rest
+            quotient = cell // size
+            codes[attributes[k], row] = cell - quotient * size
+            cell = quotient

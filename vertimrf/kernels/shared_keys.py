@@ -1,13 +1,15 @@
-"""Unions of complements, for the published CarEst (VertiMRF, Algorithm 4): levels of shared keys in, counts with errors out.
+"""Unions of complements for the published CarEst (VertiMRF, Algorithm 4): from levels of shared keys to counts with
+errors.
 
-Under one key, a value's complement has the largest level h of its attribute, unless the value itself holds it, and then the
-second largest. Take the attributes of a marginal in descending order of h. A cell's level is the first h whose holder is not
-the cell's value, or a higher second largest of an attribute before it: it depends only on *how many* of the first attributes
-the cell agrees with, on one of l + 1 cases, whatever the number of cells. So per key l + 1 terms go into a table with one
-place more per axis ("any value"): each case's share less that of the case before, at the holders that it agrees with and
-"any value" elsewhere. At the end the "any value" places are added to all others, axis by axis. The work is
-O(keys l + cells), not O(keys l cells), and since shares are whole multiples of 2^-ceiling, sums are exact: threads and blocks
-change nothing.
+Under one key, a value's complement has the largest level h of its attribute, unless the value itself holds this level;
+then it has the second largest. Take the attributes of a marginal in descending order of h. A cell's level is the first
+h whose holder is not the cell's value, or a higher second largest of an earlier attribute. So it depends only on *how
+many* of the first attributes the cell agrees with: one of l + 1 cases, whatever the number of cells.
+
+Per key, l + 1 terms go into a table with one extra place per axis ("any value"). The term of a case is its share minus
+that of the case before. It is added at the holders with which the case agrees, and at "any value" elsewhere. In the end
+the "any value" places are added to all others, axis by axis. The work is O(keys l + cells) instead of O(keys l cells).
+Shares are multiples of 2^-ceiling, so sums are exact, whatever the threads and blocks.
 
 Axes: r = sketch rows (values) of all attributes, k = keys, a = attributes, m = marginals, c = cells, g = grid points.
 """
@@ -21,22 +23,23 @@ from .jit import kernel, parallel_kernel
 
 __all__ = ["invert_shares", "largest_two", "union_shares"]
 
-# Keys taken at a time; the work arrays of a strip stay close to the core.
+# Keys at a time; the work arrays of a strip stay in the cache of the core.
 STRIP = 512
-# A key's view of an attribute in one word, to be ordered by its level: level, second level, way from "any value" to the holder.
+# A key's view of an attribute in one word, ordered by level: level, second level, offset from "any value" to the
+# holder.
 LEVEL, SECOND = 56, 48
 WAY = (1 << 32) - 1
 
 
 @parallel_kernel
 def largest_two(levels, first_row, largest, second, holder):  # type: ignore[no-untyped-def]
-    """Per key and attribute the largest level, the value that holds it (the first of equals), and the second largest.
+    """Per key and attribute, the largest level, its first holder, and the second largest level.
 
     Args:
         levels: sketches of all attributes, one after another [shape=(r, k), uint8].
-        first_row: where each attribute's rows start, and their end [shape=(a + 1,), int64].
-        largest, second: [shape=(a, k), uint8], written; ``second`` is 0 where there is one value.
-        holder: [shape=(a, k), uint16], written.
+        first_row: where the rows of each attribute start, and their end [shape=(a + 1,), int64].
+        largest, second: written; ``second`` is 0 if there is only one value [both shape=(a, k), uint8].
+        holder: written [shape=(a, k), uint16].
     """
     attributes, keys = largest.shape
     strips = (keys + STRIP - 1) // STRIP
@@ -64,7 +67,7 @@ def largest_two(levels, first_row, largest, second, holder):  # type: ignore[no-
 
 @kernel
 def _pack(high, next_high, at, stride, words):  # type: ignore[no-untyped-def]
-    """One strip of an attribute, a word per key."""
+    """Pack one strip of an attribute into one word per key."""
     for k in range(high.size):
         way = (np.int64(at[k]) + 1) * (stride & WAY)
         words[k] = (np.int64(high[k]) << LEVEL) | (np.int64(next_high[k]) << SECOND) | way
@@ -72,7 +75,7 @@ def _pack(high, next_high, at, stride, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def _exchange(above, below):  # type: ignore[no-untyped-def]
-    """Put the larger word of every key above."""
+    """Put the larger word of every key into ``above``."""
     for k in range(above.size):
         x = above[k]
         y = below[k]
@@ -90,31 +93,33 @@ def _agree(words, seconds, place):  # type: ignore[no-untyped-def]
 
 @kernel
 def _differ(seconds, following, ceiling, share, term):  # type: ignore[no-untyped-def]
-    """The share of this case, and what it adds to that of the case before."""
+    """The share of this case, and its difference from that of the case before."""
     for k in range(seconds.size):
         now = np.int64(1) << (ceiling - max(seconds[k], following[k] >> LEVEL))
         term[k] = now - share[k]
         share[k] = now
 
 
-# These loops stay apart and take few arrays each: compilers give up on vectors where too many might overlap.
+# These loops are separate and take few arrays each, because compilers do not vectorise loops over many possibly
+# overlapping arrays.
 
 
 @parallel_kernel
 def union_shares(largest, second, holder, sizes, members, first_member, first_cell, ceiling, blocks):  # type: ignore[no-untyped-def]
-    """Sum over the keys of 2^(ceiling - level), level the highest among the sketches of each cell's other values.
+    """Sum over the keys of 2^(ceiling - level), where level is the highest among the sketches of each cell's other
+    values.
 
     Args:
         largest, second, holder: from :func:`largest_two`.
-        sizes: values of each attribute, at least 2 [shape=(a,), int64].
+        sizes: number of values of each attribute, at least 2 [shape=(a,), int64].
         members: attributes of the marginals, one marginal after another [shape=(sum of l,), int64].
         first_member: where each marginal's attributes start, and their end [shape=(m + 1,), int64].
         first_cell: where each marginal's cells start, and their end; C order [shape=(m + 1,), int64].
         ceiling: the highest level.
-        blocks: into how many pieces to cut the keys, for the threads; the sums do not depend on it.
+        blocks: number of pieces of the keys, for the threads; the sums do not depend on it.
 
     Returns:
-        [shape=(c,), int64]; wraps around unless keys * 2^(ceiling - lowest level) < 2^63.
+        Sums [shape=(c,), int64]; they wrap around unless keys * 2^(ceiling - lowest level) < 2^63.
     """
     keys = largest.shape[1]
     marginals = first_member.size - 1
@@ -130,12 +135,12 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
         block = task // marginals
         table = tables[block, first_place[m] : first_place[m + 1]]
         chosen = members[first_member[m] : first_member[m + 1]]
-        # The last row stays 0: after the last attribute nothing follows.
+        # The last row stays 0, because nothing follows the last attribute.
         words = np.empty((chosen.size + 1, STRIP), np.int64)
         words[chosen.size] = 0
         work = np.empty((4, STRIP), np.int64)
         seconds, place, share, term = work[0], work[1], work[2], work[3]
-        rest = np.int64(0)
+        outside = np.int64(0)
         last = keys * (block + 1) // blocks
         for begin in range(keys * block // blocks, last, STRIP):
             end = min(begin + STRIP, last)
@@ -152,19 +157,19 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
             share[:] = 0
             _differ(seconds[:width], words[0], ceiling, share, term)
             for k in range(width):
-                rest += term[k]
+                outside += term[k]
             for j in range(chosen.size):
                 _agree(words[j], seconds, place[:width])
                 _differ(seconds[:width], words[j + 1], ceiling, share, term)
                 for k in range(width):
                     table[place[k]] += term[k]
-        table[0] += rest
+        table[0] += outside
     out = np.empty(first_cell[marginals], np.int64)
     for m in prange(marginals):
         table = tables[0, first_place[m] : first_place[m + 1]]
         for block in range(1, blocks):
             table += tables[block, first_place[m] : first_place[m + 1]]
-        # Axis by axis, add the "any value" place, the first, to all others; the table shrinks towards its start.
+        # Axis by axis, add the "any value" place, the first, to all others. The table shrinks towards its start.
         chosen = members[first_member[m] : first_member[m + 1]]
         inner = 1
         outer = table.size
@@ -185,18 +190,18 @@ def union_shares(largest, second, holder, sizes, members, first_member, first_ce
 
 @parallel_kernel
 def invert_shares(shares, low, high, scale, position, log_size, slope, factor, error, sizes, errors):  # type: ignore[no-untyped-def]
-    """From summed shares to numbers of items, through a tabulated law (cubic Hermite in the logarithms).
+    """Numbers of items from summed shares, by interpolation in a tabulated law (cubic Hermite in the logarithms).
 
     Args:
         shares: sums from :func:`union_shares` [shape=(c,), int64].
-        low, high: mean share of infinitely many items, and of none.
+        low, high: mean share for infinitely many items, and for none.
         scale: mean share per unit of the sums, 1 / keys.
         position: log((high - mean) / (mean - low)) at every grid point, increasing [shape=(g,), float64].
-        log_size: logarithm of the number of items [shape=(g,), float64].
+        log_size: log number of items [shape=(g,), float64].
         slope: d log_size / d position [shape=(g,), float64].
-        factor: what to multiply the number with, for its bias [shape=(g,), float64].
-        error: its relative standard error [shape=(g,), float64].
-        sizes, errors: number of items and standard error [shape=(c,), float64], written.
+        factor: factor that corrects the bias of the number [shape=(g,), float64].
+        error: relative standard error of the number [shape=(g,), float64].
+        sizes, errors: number of items and its standard error, written [both shape=(c,), float64].
     """
     last = position.size - 1
     for cell in prange(shares.size):

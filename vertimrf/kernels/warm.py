@@ -1,10 +1,10 @@
-"""Compiling kernels before they are wanted: those a role needs, in processes of their own, into the cache on disk.
+"""Compile the kernels that a role needs into the disk cache before they are used, in several processes.
 
-A kernel is compiled on first use; a first run would wait for one after the other, on one core, for Numba compiles under a lock.
-Here they are listed with the types that the package calls them with, so that processes can share them out, each filling the
-cache. A cache file is written whole or not at all, and what two processes compile at once is the same.
+A kernel otherwise compiles on first use, one after the other on one core, because Numba compiles under a lock. Here
+kernels are listed with the types with which the package calls them, so that processes can share the work. A cache file
+is written atomically, and two processes that compile the same kernel write the same content.
 
-Types: one letter for what a number is, and how many axes an array has, all C-contiguous.
+Types: a letter for the type of number, and the number of axes of an array; all arrays are C-contiguous.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from . import (
 __all__ = ["JOBS", "PARTY", "SERVER", "Job", "compile_missing", "missing", "warmup"]
 
 PARTY, SERVER = "party", "server"
-# Encoders, by the names that plans give them: what their kernels do, party and server both need.
+# Encoders by their names in plans. Party and server both need their kernels.
 PAIRS, COUNTS = "scheduled-pairs", "count-sketch"
 
 F1, F2 = float64[::1], float64[:, ::1]
@@ -55,12 +55,12 @@ RANGE = (int64, int64)
 
 
 class Job(NamedTuple):
-    """Kernels that one process compiles, since they call the same ones.
+    """Kernels that one process compiles, because they share callees.
 
     Attributes:
-        name: for people.
-        wanted: roles, or encoders, that need them.
-        kernels: each with the types of its arguments.
+        name: name for messages.
+        wanted: roles or encoders that need them.
+        kernels: each kernel with the types of its arguments.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Job(NamedTuple):
     kernels: tuple[tuple[Any, tuple[Any, ...]], ...]
 
 
-# The longest to compile come first.
+# The slowest to compile come first.
 JOBS = (
     Job(
         "belief propagation",
@@ -102,7 +102,7 @@ JOBS = (
             (count_sketch._add_words, (*KEY, *RANGE, U1, H2, I2, int64, int32, M3)),
             (count_sketch.add_noise, (M1, int64, H1, int16[::1], I1)),
             (count_sketch.settle_noise, (M1, H1, I1, uint64[:, ::1], H1, U1, U1, int64)),
-            # Some of the repetitions, or all of them at once.
+            # Some of the repetitions, and all of them at once.
             (count_sketch.quantise, (M3, F1, int64, uint8[:, :])),
             (count_sketch.quantise, (M3, F1, int64, B2)),
             (count_sketch.add_products, (B2, int64, *RANGE, F2)),
@@ -159,17 +159,17 @@ JOBS = (
 
 
 def warmup(jobs: Iterable[Job] = JOBS) -> None:
-    """Compile everything that the package's own kernels are called with, or load it from the cache."""
+    """Compile or load all kernels of the given jobs, by default all of the package."""
     for job in jobs:
         for function, types in job.kernels:
             function.compile(types)
 
 
 def missing(wanted: Collection[str] | None = None) -> list[Job]:
-    """Jobs that the cache does not have, of those that these roles and encoders need; all jobs when None.
+    """Jobs that are not in the cache, among those that the given roles and encoders need; None means all jobs.
 
-    None are missing where there is no cache to fill. A cache of another version of Numba, or of another processor, counts as
-    one that has them, and is filled on first use.
+    None are missing if there is no cache to fill. A cache of another Numba version or processor counts as filled, and
+    is updated on first use.
     """
     return [
         job
@@ -179,10 +179,14 @@ def missing(wanted: Collection[str] | None = None) -> list[Job]:
 
 
 def compile_missing(jobs: Collection[Job], advance: Callable[[int, int], None] = lambda done, of: None) -> None:
-    """Compile jobs in as many processes as there are cores, and wait for them; told how many are done.
+    """Compile jobs in as many processes as there are cores, and wait for them.
 
-    Processes are spawned: a script that calls this must be importable (``if __name__ == "__main__"``). Should one of them be
-    killed, the rest is compiled on first use.
+    Processes are spawned, so a script that calls this must be importable (``if __name__ == "__main__"``). If a process
+    is killed, its remaining jobs are compiled on first use.
+
+    Args:
+        jobs: jobs to compile.
+        advance: called with the number of jobs done, and of all jobs.
     """
     workers = min(len(jobs), os.cpu_count() or 1)
     if not workers:
@@ -199,7 +203,7 @@ def compile_missing(jobs: Collection[Job], advance: Callable[[int, int], None] =
 
 def _compile(number: int) -> None:
     warmup([JOBS[number]])
-    # Numba goes by the source's content: where a file was only written again, the cache holds, and is told to be as new.
+    # Numba compares the content of the source. If only its time changed, the cache is valid and is marked as new.
     for function, _ in JOBS[number].kernels:
         for index in _indices(function) or ():
             with contextlib.suppress(OSError):
@@ -207,8 +211,8 @@ def _compile(number: int) -> None:
 
 
 def _indices(function: Any) -> list[Path] | None:
-    """A kernel's indices in the cache; None where there is no cache."""
-    # With NUMBA_DISABLE_JIT kernels are plain functions.
+    """A kernel's index files in the cache; None if there is no cache."""
+    # With NUMBA_DISABLE_JIT, kernels are plain functions.
     folder = function.stats.cache_path if hasattr(function, "stats") else None
     if folder is None:
         return None
@@ -218,7 +222,7 @@ def _indices(function: Any) -> list[Path] | None:
 
 
 def _cached(function: Any) -> bool:
-    """Whether a kernel has an index in the cache that is newer than its source, or there is no cache."""
+    """Whether the cache has an index of the kernel that is newer than its source, or there is no cache."""
     indices = _indices(function)
     if indices is None:
         return True

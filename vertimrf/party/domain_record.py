@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import PrivacyError, VertiMRFError
-from ..files.atomic import MOST_KEY, read_bytes, read_json, write_bytes, write_text
+from ..files.atomic import MAX_KEY, read_bytes, read_json, write_bytes, write_text
 from ..files.state import STATE, make_folder, state_folder
 from ..plan.attribute import Attribute
 from ..plan.open_schema import OpenSchema, PrivateDomain
@@ -159,7 +159,7 @@ class DomainRecord:
                 write_bytes(path, secrets.token_bytes(KEY_BYTES), private=True, synced=True)
         except OSError as error:
             raise self._unwritable(error) from None
-        key = read_bytes(path, "key of domains", PrivacyError, MOST_KEY)
+        key = read_bytes(path, "key of domains", PrivacyError, MAX_KEY)
         if len(key) != KEY_BYTES:
             raise PrivacyError(f"{path} is damaged: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup.")
         return key

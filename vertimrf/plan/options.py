@@ -137,11 +137,11 @@ class PlanOptions:
 
     def _check_persons(self) -> None:
         # Imported where it is needed: events take scipy, and the command line starts without it.
-        from ..privacy.events import MOST_PERSON_RECORDS
+        from ..privacy.events import MAX_PERSON_RECORDS
 
         records = self.records_per_person
-        if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
-            raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
+        if type(records) is not int or not 1 <= records <= MAX_PERSON_RECORDS:
+            raise PlanError(f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}.")
 
 
 DEFAULT = PlanOptions()

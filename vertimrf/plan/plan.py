@@ -19,7 +19,7 @@ from ..files.atomic import read_json, write_text
 from ..files.canonical import fingerprint, json_digest
 from ..keys import PublicKeys
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import MOST_PERSON_RECORDS, Event, GaussianEvent, GeometricEvent, ThresholdEvent, under_replacement
+from ..privacy.events import MAX_PERSON_RECORDS, Event, GaussianEvent, GeometricEvent, ThresholdEvent, under_replacement
 from ..privacy.ledger import Kind, Ledger, LedgerEntry, spent_beforehand
 from ..privacy.standing import REPLACE, Standing, neighbours_of
 from ..sketches.parameters import CountSketchPlan, CrossPartyRelease, SketchPlan, packed_bytes, release_from_json, release_to_json
@@ -212,8 +212,8 @@ class Plan:
     def _check_persons(self) -> None:
         """Refuse what has no price for a person with several records."""
         records = self.records_per_person
-        if type(records) is not int or not 1 <= records <= MOST_PERSON_RECORDS:
-            raise PlanError(f"A person has 1 to {MOST_PERSON_RECORDS} records in a plan, not {records}.")
+        if type(records) is not int or not 1 <= records <= MAX_PERSON_RECORDS:
+            raise PlanError(f"A person has 1 to {MAX_PERSON_RECORDS} records in a plan, not {records}.")
         if records > 1 and self.sketch is not None and not self.sketch.prices_persons:
             raise PlanError(
                 f"With {records} records of a person there is no price for {self.sketch.encoder}: use count sketches, or one "

@@ -13,9 +13,9 @@ from typing import Protocol
 from ..errors import PlanError
 from ..keys import PublicKeys
 from ..privacy.accountant import calibrate
-from ..privacy.events import LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, GaussianEvent
+from ..privacy.events import MAX_COUNT_VARIANCE, MIN_COUNT_VARIANCE, GaussianEvent
 from ..privacy.ledger import LedgerEntry
-from ..privacy.person_sketch import LEAST_BUCKETS
+from ..privacy.person_sketch import MIN_BUCKETS
 from ..sketches.claims import claimed_floor, claimed_phantoms
 from ..sketches.parameters import (
     BUCKETS,
@@ -212,11 +212,11 @@ def _count_sketch_plan(
         single = math.expm1(math.log1p(single / person) / person)
     variance = d / math.acosh(1 + single)
     # Whole, so that no weight times it is rounded up beyond what can be drawn.
-    most = MOST_COUNT_VARIANCE // max(weights, default=1)
+    most = MAX_COUNT_VARIANCE // max(weights, default=1)
     return CountSketchPlan(
         repetitions=repetitions,
         buckets=buckets,
-        variance=min(max(variance, d * person, LEAST_COUNT_VARIANCE), most),
+        variance=min(max(variance, d * person, MIN_COUNT_VARIANCE), most),
         bits=bits,
         sizes=sizes,
         contrasts=contrasts,
@@ -499,7 +499,7 @@ def _count_sketches(schema: Schema, rho: float, planning: PlanOptions, target: T
         options.append(((held + noise) ** 2 / (numbers * efficiency**2), -bits, numbers, noise))
     _, bits, numbers, _ = min(options)
     order = _order(rho, target.delta)
-    least = LEAST_BUCKETS if person > 1 else 1
+    least = MIN_BUCKETS if person > 1 else 1
     repetitions, buckets = _hash_shape(math.ceil(d), rho, numbers, VARIANCE_PER_GROUP * person, order, least)
     # The price for persons follows sums that are few and small.
     weights = choose_weights(groups, rows) if person == 1 else ()

@@ -19,7 +19,7 @@ from typing import Any
 import tomli_w
 
 from ..errors import SchemaError
-from ..files.atomic import MOST_JSON, read_bytes, write_text
+from ..files.atomic import MAX_JSON, read_bytes, write_text
 from ..files.canonical import check_depth, json_digest, json_of
 from ..privacy.ledger import LedgerEntry, distinct_releases
 from .attribute import Attribute, is_text
@@ -418,7 +418,7 @@ def read_schema(path: Path) -> Any:
         SchemaError: the file is missing, or is not TOML or JSON; the message names it.
     """
     try:
-        text = read_bytes(path, "schema", SchemaError, MOST_JSON if path.suffix == ".json" else MOST_TOML).decode("utf-8-sig")
+        text = read_bytes(path, "schema", SchemaError, MAX_JSON if path.suffix == ".json" else MOST_TOML).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError(f"The schema file {path} cannot be read ({error}).") from None
     try:

@@ -1,18 +1,18 @@
-"""Composition: the (epsilon, delta) of a list of events, and the scale of noise that meets a target.
+"""Composition: the (epsilon, delta) of a list of events, and the noise scale that meets a target.
 
-The privacy loss X of a run is a sum of independent losses, so its moments E exp(z X) are products. Its delta at epsilon,
-E max(1 - exp(epsilon - X), 0), is an integral over them along a line z = tilt + i w, for any tilt > 0 (an inverse
-Laplace transform):
+The privacy loss X of a run is a sum of independent losses, so its moments E exp(z X) are products. The delta at epsilon
+is E max(1 - exp(epsilon - X), 0). It is an integral of the moments along a line z = tilt + i w, for any tilt > 0 (an
+inverse Laplace transform):
 
     delta(epsilon) = 1 / (2 pi) int E exp(z (X - epsilon)) / (z (z + 1)) dw.
 
-At the tilt where the Chernoff bound E exp(tilt (X - epsilon)) is least, no term is much larger than delta itself. Rounding errors
-are then small beside delta, however small delta is.
+The tilt is chosen where the Chernoff bound E exp(tilt (X - epsilon)) is smallest. There no term is much larger than
+delta itself, so rounding errors stay small relative to delta, however small delta is.
 
-The integral is computed as a sum over w = 2 pi k / period. By Poisson's summation formula the sum is what the integral would be
-if max(1 - exp(-u), 0) exp(-tilt u), at u = X - epsilon, were added up over u, u + period, u - period, and so on. No such term is
-negative: the sum is an upper bound whatever the period, and the period is chosen so that it is little above. What is left out of
-the sum and what rounding may do are bounded and added (:class:`Composed`).
+The integral is computed as a sum over w = 2 pi k / period. By Poisson's summation formula, this sum is the integral
+with max(1 - exp(-u), 0) exp(-tilt u), at u = X - epsilon, replaced by its sum over u, u + period, u - period, and so
+on. No term is negative. So the sum is an upper bound for any period, and the period is chosen so that the bound is
+tight. Bounds on the omitted frequencies and on rounding errors are added (:class:`Composed`).
 """
 
 from __future__ import annotations
@@ -34,50 +34,50 @@ __all__ = ["Spent", "by_pld", "by_renyi", "calibrate", "cumulative", "delta", "e
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
-# Rényi orders: dense where accounting of this kind has its optimum, wide enough for tiny and for huge budgets.
+# Rényi orders: dense near the usual optimum, and wide enough for tiny and for huge budgets.
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.05, 2000, 120)])
-# Steps of an event's grid per standard deviation of one of its losses, and of the composed loss, which matters when there are
-# few events. A grid adds at most a quarter of a squared step to the variance of a loss: epsilon grows by less than 10^-4.
+# Grid steps per standard deviation of one loss, and per standard deviation of the composed loss (for few events). A
+# grid adds at most a quarter of a squared step to the variance: epsilon grows by less than 10^-4.
 STEPS_PER_SPREAD, STEPS_PER_TOTAL = 50.0, 500.0
-# An event's largest losses count as infinite, as many as together have this part of delta.
+# The largest losses of an event count as infinite, up to this part of delta.
 CUT = 1e-5
-# What repeating the composed loss with a period adds, in parts of delta, about.
+# What the repetition with a period adds, approximately, as a part of delta.
 WRAPPED = 1e-6
-# Standard deviation, in parts of that of the composed loss, of a Gaussian loss that is composed besides. It costs less than a
-# thousandth of epsilon, and bounds the frequencies: beyond a number of its own, LAST, the spectrum is below exp(-LAST^2 / 2).
+# Standard deviation of an added Gaussian loss, as a part of that of the composed loss. It costs less than a thousandth
+# of epsilon and bounds the frequencies: after LAST standard deviations the spectrum is below exp(-LAST^2 / 2).
 SMOOTHING, LAST = 1e-3, 9.0
-MOST_FREQUENCIES = 1 << 16
-# Powers of e that delta is below its least Chernoff bound by, at most, about; and the rounding error, beside that bound, that a
-# larger one is worth.
+MAX_FREQUENCIES = 1 << 16
+# Delta lies at most about this many powers of e below its Chernoff bound; rounding error, relative to that bound, that
+# is accepted for a larger tilt.
 LOOSE, WORTH = 10.0, 1e-10
-# From this weight on (zCDP units), far beyond any protection, epsilon is told by Rényi divergences alone.
-MOST_RHO = 1e6
-# Where infinite losses take less than this part of delta, Rényi divergences are not asked.
+# Above this weight (zCDP units), far beyond any protection, only Rényi divergences are used.
+MAX_RHO = 1e6
+# Rényi divergences are not computed if infinite losses take less than this part of delta.
 RESOLVED = 0.05
-# A delta, and a standard deviation of the composed loss, that are as good as 0.
-LEAST_DELTA, LEAST_TOTAL = 1e-250, 1e-15
-# Calibration ends so near the target, as a part of it.
+# A delta, and a standard deviation of the composed loss, that count as 0.
+MIN_DELTA, MIN_TOTAL = 1e-250, 1e-15
+# Relative distance from the target at which calibration stops.
 CLOSE = 1e-4
-# Tilts that are tried, times the standard deviation of the composed loss.
+# Candidate tilts, times the standard deviation of the composed loss.
 TILTS = np.geomspace(5e-2, 5e3, 24)
 FINER = np.geomspace(0.6, 1 / 0.6, 9)
 # Relative error of a computed moment and of its power, per repetition.
 ROUNDING = 1e-14
-# Repetitions that surely narrow a spectrum; losses at a few atoms do not by themselves.
+# This many repetitions are certain to narrow a spectrum; losses at a few atoms alone may not.
 MANY = 32
-# A spectrum below this is as good as zero, and a variance below this as 0.
+# A spectrum and a variance below these count as 0.
 NEGLIGIBLE, TINY = 1e-25, 1e-300
-# Points of a fast Fourier transform, and numbers of a table that is worked on at once.
-MOST_LENGTH, AT_ONCE = 1 << 24, 1 << 22
+# Largest length of a fast Fourier transform, and table entries computed at a time.
+MAX_LENGTH, AT_ONCE = 1 << 24, 1 << 22
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What a list of events spends.
+    """Privacy spent by a list of events.
 
     Attributes:
-        epsilon: at the delta asked for; infinite when no epsilon meets it.
-        method: "pld" (privacy-loss distributions) or "renyi", whichever is smaller.
+        epsilon: epsilon at the given delta; infinite if no epsilon meets it.
+        method: the method with the smaller epsilon, "pld" (privacy-loss distributions) or "renyi".
     """
 
     epsilon: float
@@ -85,23 +85,32 @@ class Spent:
 
 
 def epsilon(events: Sequence[Event], delta: float) -> Spent:
-    """Composed epsilon at ``delta``, adaptive composition included.
+    """Composed epsilon at ``delta``; adaptive composition is covered.
+
+    Args:
+        events: the events, in order.
+        delta: delta of the whole list, between 0 and 1.
 
     Raises:
-        PrivacyError: delta outside (0, 1), or no events.
+        PrivacyError: delta lies outside (0, 1), or there are no events.
     """
     return cumulative(events, delta, 1)[-1]
 
 
 def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -> list[Spent]:
-    """Composed epsilon after each event, in order, or after the ``last`` so many; never more than after a later one.
+    """Composed epsilon after each event. It never decreases from one event to the next.
+
+    Args:
+        events: the events, in order.
+        delta: delta of the whole list, between 0 and 1.
+        last: number of final entries to compute; default all.
 
     Raises:
-        PrivacyError: delta outside (0, 1), or no events.
+        PrivacyError: delta lies outside (0, 1), or there are no events.
     """
     _check(events, delta)
     weights = np.cumsum([event.rho for event in events])
-    light = int((weights <= MOST_RHO).sum())
+    light = int((weights <= MAX_RHO).sum())
     directions = _losses(events[:light], delta) if light else []
     out: list[Spent] = []
     for end in range(len(events), len(events) - (len(events) if last is None else last), -1):
@@ -109,20 +118,27 @@ def cumulative(events: Sequence[Event], delta: float, last: int | None = None) -
         pld = max((loss.epsilon(delta) for loss in composed), default=math.inf)
         spent = Spent(pld, "pld")
         if pld == math.inf or max(loss.infinite for loss in composed) >= RESOLVED * delta:
-            # What counts as an infinite loss takes a part of delta. Rényi divergences have no such part.
+            # Infinite losses take a part of delta. Rényi divergences have no such part.
             renyi = Spent(float(by_renyi(events[:end], delta)[-1]), "renyi")
             spent = min(spent, renyi, key=lambda spent: spent.epsilon)
-        # A part of what is released costs no more than the whole. Two bounds may differ by a little.
+        # Part of a release costs no more than the whole, but the two bounds may differ slightly.
         out.append(min([spent, *out[-1:]], key=lambda spent: spent.epsilon))
     return out[::-1]
 
 
 def by_pld(events: Sequence[Event], delta: float) -> Floats:
-    """Composed epsilon after each event, by privacy-loss distributions; infinite where what counts as an infinite loss exceeds
-    delta.
+    """Composed epsilon after each event, by privacy-loss distributions.
+
+    Args:
+        events: the events, in order.
+        delta: delta of the whole list, between 0 and 1.
+
+    Returns:
+        Epsilon after each event [shape=(n,), float64]; infinite where the probability of an infinite loss exceeds
+        delta.
 
     Raises:
-        PrivacyError: delta outside (0, 1), or no events.
+        PrivacyError: delta lies outside (0, 1), or there are no events.
     """
     _check(events, delta)
     directions = _losses(events, delta)
@@ -133,8 +149,15 @@ def by_pld(events: Sequence[Event], delta: float) -> Floats:
 def by_renyi(events: Sequence[Event], delta: float) -> Floats:
     """Composed epsilon after each event, by Rényi divergences (Canonne, Kamath and Steinke, 2020, proposition 12).
 
+    Args:
+        events: the events, in order.
+        delta: delta of the whole list, between 0 and 1.
+
+    Returns:
+        Epsilon after each event [shape=(n,), float64].
+
     Raises:
-        PrivacyError: delta outside (0, 1), or no events.
+        PrivacyError: delta lies outside (0, 1), or there are no events.
     """
     _check(events, delta)
     renyi = np.cumsum([event.renyi(ORDERS) for event in events], axis=0)
@@ -144,10 +167,19 @@ def by_renyi(events: Sequence[Event], delta: float) -> Floats:
 
 
 def group_epsilon(events: Sequence[Event], delta: float, records: int) -> float:
-    """Epsilon at ``delta`` for neighbours that differ in several records at once; infinite where no bound is found.
+    """Epsilon at ``delta`` for neighbours that differ in several records.
 
-    What is (e, d)-private for one record is (k e, d (exp(k e) - 1) / (exp(e) - 1))-private for k (Vadhan, 2017, lemma 2.2). Every
-    d that the events' Rényi divergences have an e for is tried, and the least k e that meets ``delta`` taken.
+    If a mechanism is (e, d)-private for one record, it is (k e, d (exp(k e) - 1) / (exp(e) - 1))-private for k records
+    (Vadhan, 2017, lemma 2.2). The function tries every d for which the Rényi divergences give an e, and returns the
+    least k e that meets ``delta``.
+
+    Args:
+        events: the events of the run.
+        delta: delta of the whole list, between 0 and 1.
+        records: number of records in which neighbours differ.
+
+    Returns:
+        Epsilon; infinite if there is no bound.
 
     Raises:
         PrivacyError: fewer than 1 record, delta outside (0, 1), or no events.
@@ -168,33 +200,35 @@ def delta(events: Sequence[Event], epsilon: float) -> float:
     """Composed delta at ``epsilon``, by privacy-loss distributions.
 
     Raises:
-        PrivacyError: epsilon negative or not finite, or no events.
+        PrivacyError: epsilon is negative or not finite, or there are no events.
     """
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise PrivacyError(f"epsilon must be a finite number of at least 0, not {epsilon}.")
     _check(events, 0.5)
     guess = 1e-6
     while True:
-        found = max(_compose(losses, guess, epsilon).delta(epsilon) for losses in _losses(events, guess))
-        # How much of the loss may be cut off follows from what is found.
-        if found >= 0.1 * guess or guess < LEAST_DELTA:
-            return min(found, 1.0)
-        guess = max(found, 1e-6 * guess)
+        estimate = max(_compose(losses, guess, epsilon).delta(epsilon) for losses in _losses(events, guess))
+        # The part of the loss that may be cut off depends on the estimate.
+        if estimate >= 0.1 * guess or guess < MIN_DELTA:
+            return min(estimate, 1.0)
+        guess = max(estimate, 1e-6 * guess)
 
 
 def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delta: float) -> float:
     """The largest scale whose events spend at most ``target`` at ``delta``.
 
     Args:
-        events_at: events at a scale in zCDP units: twice the scale, about twice the ``rho`` of every event.
-        target: epsilon to meet.
-        delta: delta to meet it at.
+        events_at: returns the events at a scale in zCDP units; twice the scale means about twice the ``rho`` of every
+            event.
+        target: epsilon to meet, above 0.
+        delta: delta to meet it at, between 0 and 1.
 
     Returns:
-        A scale whose epsilon lies within one part in 10^4 below the target, or as near as whole numbers of phantoms allow.
+        A scale whose epsilon lies within one part in 10^4 below the target, or as near as whole numbers of phantoms
+        allow.
 
     Raises:
-        PrivacyError: target not above 0, delta outside (0, 1), or no noise that meets them.
+        PrivacyError: the target is not above 0, delta lies outside (0, 1), or no noise meets them.
     """
     if not (math.isfinite(target) and target > 0):
         raise PrivacyError(f"The target epsilon must be a number above 0, not {target}.")
@@ -207,7 +241,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
         f"No noise meets epsilon {target} at delta {delta}; what is already spent exceeds it: raise the target."
     )
     for attempt in range(40):
-        # What does not scale decides in the end, and a millionth of the first guess leaves little else.
+        # A millionth of the first guess shows whether the events that do not scale exceed the target already.
         if (
             attempt == 3
             and not math.isfinite(low)
@@ -223,8 +257,8 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
             high, high_spent = guess, spent
         if high - low < 1e-6:
             break
-        # epsilon grows about as the root of the scale; aim a little below the target, and bisect once both sides are known
-        # and the aim leaves the bracket.
+        # Epsilon grows about as the square root of the scale. Aim slightly below the target; bisect if the aim leaves
+        # the bracket.
         aim = guess + 2 * math.log(target * (1 - 0.4 * CLOSE) / spent) if math.isfinite(spent) and spent > 0 else guess - 2
         if math.isfinite(low) and math.isfinite(high):
             if math.isfinite(high_spent):
@@ -241,7 +275,7 @@ def calibrate(events_at: Callable[[float], Sequence[Event]], target: float, delt
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
-    """zCDP of the Gaussian mechanism that spends (epsilon, delta), to a part in 10^9 (Balle and Wang, 2018)."""
+    """zCDP of the Gaussian mechanism that spends (epsilon, delta), to one part in 10^9 (Balle and Wang, 2018)."""
 
     def excess(log_mu: float) -> float:
         mu = math.exp(log_mu)
@@ -265,16 +299,17 @@ def _check(events: Sequence[Event], delta: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Composed:
-    """A composed privacy loss X, by its moments E exp((tilt + i w) X) at frequencies w = 2 pi k / period.
+    """A composed privacy loss X, given by its moments E exp((tilt + i w) X) at frequencies w = 2 pi k / period.
 
     Attributes:
-        tilt: see the module; above 0.
+        tilt: real part of z, above 0 (see the module).
         log_moment: log E exp(tilt X).
-        period: in units of the loss.
-        frequencies: those at which the spectrum is not negligible, from 0 on [shape=(k,)].
-        spectrum: E exp((tilt + i w) X) / E exp(tilt X) there [shape=(k,), complex128].
-        error: bound on the error of every number of the spectrum, relative to that at 0; of the moment at the tilt too.
-        infinite: probability of an infinite loss, with all that was cut off.
+        period: period of the sum, in units of the loss.
+        frequencies: frequencies from 0 on at which the spectrum is not negligible [shape=(k,), float64].
+        spectrum: E exp((tilt + i w) X) / E exp(tilt X) at these frequencies [shape=(k,), complex128].
+        error: bound on the relative error of the moment at the tilt, and on the absolute error of every entry of the
+            spectrum.
+        infinite: probability of an infinite loss, including everything that was cut off.
     """
 
     tilt: float
@@ -290,26 +325,26 @@ class Composed:
         """The spectrum over z (z + 1) and the period."""
         z = self.tilt + 1j * self.frequencies
         out: Complex = self.spectrum / (z * (z + 1) * self.period)
-        # Every frequency but 0, which is the first, stands for its negative too.
+        # Each frequency except 0, the first, also stands for its negative.
         out[1:] *= 2
         return out
 
     def delta(self, epsilon: float) -> float:
         """Delta at ``epsilon``: an upper bound."""
-        found = float((self._waves * np.exp(-1j * self.frequencies * epsilon)).real.sum())
-        # What errors of all frequencies, also of those that are left out, come to: 1 / |z (z + 1)| at 0 and its integral.
+        estimate = float((self._waves * np.exp(-1j * self.frequencies * epsilon)).real.sum())
+        # Sum of the errors of all frequencies, omitted ones included: 1 / |z (z + 1)| at 0 and its integral.
         wide = self.tilt * (self.tilt + 1)
         wrong = self.error * (1 / (self.period * wide) + 0.5 / math.sqrt(wide))
         log_scale = self.log_moment - self.tilt * epsilon
-        return math.exp(min(log_scale, 700.0)) * (max(found, 0.0) + wrong) * (1 + self.error) + self.infinite
+        return math.exp(min(log_scale, 700.0)) * (max(estimate, 0.0) + wrong) * (1 + self.error) + self.infinite
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon at ``delta``, to a part in 10^9; infinite where there is none."""
+        """Smallest epsilon at ``delta``, to one part in 10^9; infinite if there is none."""
         if self.infinite >= delta:
             return math.inf
         if self.delta(0.0) <= delta:
             return 0.0
-        # The Chernoff bound is enough but for rounding.
+        # Up to rounding, the Chernoff bound is an upper end.
         low, high = 0.0, max((self.log_moment - math.log(delta - self.infinite)) / self.tilt, 0.0) + 1 / self.tilt
         if not self.delta(high) <= delta:
             return math.inf
@@ -321,15 +356,15 @@ class Composed:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The losses of an event, on a grid in rows of equal length; rows without mass are left out.
+    """Losses of an event on a grid, in rows of equal length. Rows without mass are left out.
 
     Attributes:
-        count: repetitions.
-        step: of the grid.
-        starts: index of the first loss of every row [shape=(r,)].
-        mass: of one repetition [shape=(r, c)].
+        count: number of repetitions.
+        step: grid step.
+        starts: index of the first loss of every row [shape=(r,), int64].
+        mass: probabilities of one repetition [shape=(r, c), float64].
         lost: probability of an infinite loss in one repetition.
-        variance: of all repetitions' loss together, about.
+        variance: approximate variance of the loss of all repetitions together.
     """
 
     count: int
@@ -341,7 +376,9 @@ class Loss:
 
     @classmethod
     def of(cls, event: Event, grid: LossGrid, step: float, rare: float) -> Loss:
-        """From an event's grid, without the largest losses, as many as have less than ``rare`` in all repetitions."""
+        """Build the losses from an event's grid, without the largest ones, which have a total probability below
+        ``rare``.
+        """
         above = np.cumsum(grid.mass[::-1])[::-1]
         size = int(np.count_nonzero(above * event.count >= rare)) or 1
         lost = grid.lost + (float(above[size]) if size < len(above) else 0.0)
@@ -352,12 +389,12 @@ class Loss:
 
     @property
     def losses(self) -> Floats:
-        """The loss of every mass."""
+        """The loss of every mass [shape=(r, c), float64]."""
         out: Floats = np.asarray(self.step * (self.starts[:, None] + np.arange(self.mass.shape[1])), np.float64)
         return out
 
     def log_moments(self, tilts: Floats) -> Floats:
-        """log E exp(tilt X) of all repetitions at each tilt."""
+        """log E exp(tilt X) of all repetitions at each tilt [shape=(t,), float64]."""
         occupied = self.mass > 0
         log_terms = np.log(self.mass[occupied]) + tilts[:, None] * self.losses[occupied]
         top = log_terms.max(axis=1)
@@ -365,7 +402,7 @@ class Loss:
         return out
 
     def tilted(self, tilt: float) -> Floats:
-        """The masses, weighed by exp(tilt X), that sum to 1."""
+        """The masses weighted by exp(tilt X) and normalised to 1 [shape=(r, c), float64]."""
         losses = self.losses
         top = float(losses[self.mass > 0].max())
         weighed = self.mass * np.exp(np.minimum(tilt * (losses - top), 0.0))
@@ -373,42 +410,42 @@ class Loss:
         return out
 
     def spectrum(self, tilted: Floats, frequencies: Floats) -> Complex:
-        """E exp(i w X) of all repetitions, of tilted masses, at each frequency w."""
+        """E exp(i w X) of all repetitions under tilted masses, at each frequency w [shape=(k,), complex128]."""
         at_once = max(AT_ONCE // sum(self.mass.shape), 1)
         parts = []
         for first in range(0, len(frequencies), at_once):
             turn = 1j * self.step * frequencies[first : first + at_once]
-            # Turns within a row, and from row to row.
+            # Rotations within a row, and from row to row.
             within, starts = np.exp(np.outer(np.arange(self.mass.shape[1]), turn)), np.exp(np.outer(self.starts, turn))
             parts.append(((tilted @ within) * starts).sum(axis=0))
         return _power(np.concatenate(parts), self.count)
 
     def transform(self, tilted: Floats, length: int, frequencies: int) -> Complex:
-        """The spectrum at so many frequencies, all whole multiples of 2 pi / (length step), by a fast Fourier transform."""
+        """The spectrum at the first ``frequencies`` multiples of 2 pi / (length step), by a fast Fourier transform."""
         folded = np.bincount((self.starts[:, None] + np.arange(self.mass.shape[1])).ravel() % length, tilted.ravel(), length)
-        # Of a real transform, whose other half is its conjugate.
+        # The other half of a real transform is its conjugate.
         half = np.conj(fft.rfft(folded))
         at = np.arange(frequencies) % length
         mirrored = at >= len(half)
-        numbers = half[np.where(mirrored, length - at, at)]
-        return _power(np.where(mirrored, np.conj(numbers), numbers), self.count)
+        values = half[np.where(mirrored, length - at, at)]
+        return _power(np.where(mirrored, np.conj(values), values), self.count)
 
 
-def _power(numbers: Complex, exponent: int) -> Complex:
+def _power(values: Complex, exponent: int) -> Complex:
     with np.errstate(divide="ignore"):  # a frequency that masses cancel at
-        size = np.exp(exponent * np.log(np.abs(numbers)))
-    angle = exponent * np.angle(numbers)
+        size = np.exp(exponent * np.log(np.abs(values)))
+    angle = exponent * np.angle(values)
     out: Complex = size * np.cos(angle) + 1j * (size * np.sin(angle))
     return out
 
 
 def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
-    """Losses of the events, a record added and a record removed, to compose at about ``delta``.
+    """Losses of the events when a record is added and when it is removed, to compose at about ``delta``.
 
-    Whatever the grids, each dominates its event's loss (:func:`~vertimrf.privacy.events.connect_the_dots`).
+    Each loss dominates that of its event for any grid (:func:`~vertimrf.privacy.events.connect_the_dots`).
     """
-    total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or LEAST_TOTAL
-    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or LEAST_TOTAL for event in events]
+    total = math.sqrt(sum(event.count * event.spread**2 for event in events)) or MIN_TOTAL
+    steps = [min(event.spread / STEPS_PER_SPREAD, total / STEPS_PER_TOTAL) or MIN_TOTAL for event in events]
     sides = zip(*(e.losses(step, CUT * delta / e.count) for e, step in zip(events, steps, strict=True)), strict=True)
     return [
         [Loss.of(event, grid, step, CUT * delta) for event, grid, step in zip(events, grids, steps, strict=True)]
@@ -417,8 +454,10 @@ def _losses(events: Sequence[Event], delta: float) -> list[list[Loss]]:
 
 
 def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None) -> Composed:
-    """Composed losses of one direction, to tell epsilon at ``delta``, or delta at ``epsilon``, where it is about ``delta``."""
-    total = math.sqrt(sum(loss.variance for loss in losses)) or LEAST_TOTAL
+    """Compose the losses of one direction, to compute epsilon at ``delta``, or a delta of about ``delta`` at
+    ``epsilon``.
+    """
+    total = math.sqrt(sum(loss.variance for loss in losses)) or MIN_TOTAL
 
     def moments_at(tilts: Floats) -> Floats:
         out: Floats = sum((loss.log_moments(tilts) for loss in losses), start=np.zeros(len(tilts)))
@@ -426,7 +465,7 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
 
     def chernoff(tilts: Floats, moments: Floats) -> Floats:
         """What is to be least: a bound on epsilon at delta, or on the logarithm of delta at epsilon."""
-        # max(1 - exp(-u), 0) is at most so many times exp(tilt u).
+        # max(1 - exp(-u), 0) is at most this many times exp(tilt u).
         log_most = moments + tilts * np.log(tilts) - (tilts + 1) * np.log1p(tilts)
         return (log_most - math.log(delta)) / tilts if epsilon is None else log_most - tilts * epsilon
 
@@ -435,32 +474,33 @@ def _compose(losses: Sequence[Loss], delta: float, epsilon: float | None = None)
     finer = tilts[int(np.argmin(chernoff(tilts, moments)))] * FINER
     tilts, moments = np.append(tilts, finer), np.append(moments, moments_at(finer))
     bounds = chernoff(tilts, moments)
-    # The largest that is nearly as good, as far as rounding errors stay small beside delta: periods are then short.
+    # The largest tilt that is nearly as good and keeps rounding errors small relative to delta; its period is short.
     worse = math.log(max(WORTH / (ROUNDING * sum(loss.count for loss in losses)), 1.0))
     near = (bounds - bounds.min()) * (tilts if epsilon is None else 1.0) <= worse
     best = int(np.argmax(np.where(near, tilts, 0.0)))
     tilt, log_moment = float(tilts[best]), float(moments[best])
     at = max(float(bounds.min()) - LOOSE / tilt, 0.0) if epsilon is None else epsilon
-    # Losses below epsilon add exp(-tilt period) at most, and larger ones count as one or more periods smaller: a Chernoff bound.
+    # Losses below epsilon add at most exp(-tilt period). Larger ones count as one or more periods smaller, which a
+    # Chernoff bound covers.
     small = -math.log(WRAPPED * delta)
     larger = tilts > 1.01 * tilt
     beyond = (moments - tilts * at + small)[larger] / (tilts[larger] - tilt)
     first, *others = sorted(losses, key=lambda loss: (loss.count < MANY, 1 / (loss.step * max(loss.variance, TINY))))
     period = max(small / tilt, float(beyond.min(initial=math.inf)) if larger.any() else 0.0)
-    # A whole number of steps of the first grid.
+    # The period is a whole number of steps of the first grid.
     length = math.ceil(period / first.step)
-    length = fft.next_fast_len(length) if length <= MOST_LENGTH else length
+    length = fft.next_fast_len(length) if length <= MAX_LENGTH else length
     period = length * first.step
-    smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MOST_FREQUENCIES))
+    smoothing = max(SMOOTHING * total, LAST * period / (2 * math.pi * MAX_FREQUENCIES))
     highest = math.ceil(LAST * period / (2 * math.pi * smoothing))
     frequencies = np.linspace(0.0, 2 * math.pi / period * highest, highest + 1)
     angle = frequencies * smoothing**2 * (0.5 + tilt)
     spectrum = np.exp(-0.5 * (smoothing * frequencies) ** 2) * (np.cos(angle) + 1j * np.sin(angle))
     log_moment += 0.5 * (smoothing**2 - (SMOOTHING * total) ** 2) * tilt * (tilt + 1)
-    # What narrows the spectrum most comes first: there is less left to compute for the others.
+    # The loss that narrows the spectrum most comes first and leaves the least to compute for the others.
     for loss in (first, *others):
         tilted = loss.tilted(tilt)
-        if loss is first and length <= MOST_LENGTH:
+        if loss is first and length <= MAX_LENGTH:
             spectrum *= loss.transform(tilted, length, len(frequencies))
         else:
             spectrum *= loss.spectrum(tilted, frequencies)

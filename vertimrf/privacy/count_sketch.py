@@ -1,16 +1,20 @@
-"""The law of a count sketch's likelihood ratio, computed rather than bounded.
+"""The exact law of the likelihood ratio of a count sketch.
 
-One repetition of a count sketch in which a record has ``groups`` values changes by at most the pair (P, Q): Q = groups x buckets
-independent discrete Gaussians of variance kappa; P = the same with one random sign added to all groups' numbers in one
-random bucket. (The other records' sums do not depend on the record's sign and bucket, nor on the noise: the release is a
-randomised function of the noise, or of the noise plus the record; quantising is post-processing.) With S_b the sum of
-bucket b's noise, the likelihood ratio is
+In one repetition, a record with ``groups`` values changes a count sketch by at most the pair (P, Q). Q is the law of
+groups x buckets independent discrete Gaussians of variance kappa. P is the same with one random sign added to the
+counters of all groups in one random bucket. The reason is that the sums of the other records depend neither on this
+record's sign and bucket nor on the noise. The release is therefore a randomised function of the noise alone, or of the
+noise plus the record. Quantising is post-processing.
 
-    L = 1/B sum_b l(S_b),    l(S) = exp(-groups / (2 kappa)) cosh(S / kappa),
+Let S_b be the sum of the noise of bucket b, and B the number of buckets. The likelihood ratio is
 
-under Q a mean of B independent numbers of known law. A group in which a record moves numbers by w, with noise of variance
-w kappa, counts for w groups, the sum of whose numbers it publishes: its ratio is exp(s Z / kappa - w / (2 kappa)) as theirs, and
-for odd w its noise has the law of the sum of w draws, but for the factor named in :func:`bucket_ratio`.
+    L = 1/B sum_b l(S_b),    l(S) = exp(-groups / (2 kappa)) cosh(S / kappa).
+
+Under Q it is a mean of B independent variables of a known law.
+
+In a group of weight w, a record changes counters by w and the noise has variance w kappa. Such a group counts as w
+groups whose counters are published as a sum. Its ratio is exp(s Z / kappa - w / (2 kappa)), the same as theirs. For odd
+w its noise has the law of the sum of w draws, up to the factor named in :func:`bucket_ratio`.
 """
 
 from __future__ import annotations
@@ -28,40 +32,42 @@ __all__ = ["backward_renyi", "backward_renyi_of", "excess", "forward_renyi", "lo
 
 Floats = npt.NDArray[np.float64]
 
-# Grid steps per standard deviation of a bucket's ratio, whose variance is overstated by less than one part in ten thousand; and
-# of the mean over buckets, which matters when there are few.
+# Grid steps per standard deviation of a bucket's ratio (its variance is overstated by less than one part in ten
+# thousand), and per standard deviation of the mean over buckets, for few buckets.
 STEPS_PER_SPREAD, STEPS_PER_MEAN = 50.0, 1000.0
-# The noise of a bucket is followed so many standard deviations out at most, beyond the shift that a record makes. What is left,
-# and what is left of the mean over buckets, has at least this probability, which counts as an infinite loss.
+# Standard deviations up to which the noise of a bucket is computed, beyond the shift of a record. The probability
+# beyond, also for the mean over buckets, counts as an infinite loss and is at least RARE.
 REACH = 12.0
 RARE = 1e-26
-# Relative error of a double-precision transform, per power: a third of it is seen against extended precision.
+# Relative error of a double-precision transform, per power. A third of it is observed against extended precision.
 ROUNDING = 1e-16
-# A law is convolved weighed by exponentials of the orders whose Chernoff bounds have these exponents: far out is a law of 60.
+# Exponents of the Chernoff bounds whose orders tilt the law before it is convolved. Far out, a law has 60.
 EXPONENTS = (25.0,)
-# The least order of the Chernoff bounds, times a standard deviation; large ratios ask for small ones.
-LEAST_ORDER = 1e-5
-# Distance from the exact law of a draw of noise (see kernels.count_sketch), and the epsilon up to which it is covered: it adds
-# 1 + e^epsilon times itself to delta.
+# Smallest order of the Chernoff bounds, times a standard deviation. Large ratios need small orders.
+MIN_ORDER = 1e-5
+# Distance of a noise draw from its exact law (kernels.count_sketch), and the largest epsilon for which it is covered:
+# it adds 1 + e^epsilon times itself to delta.
 DRAW_DISTANCE = 2.0**-127
 COVERED_EPSILON = 30.0
-# Rényi divergences are computed at whole orders up to one of these, and bounded by their neighbours in between: up to so many
-# times the order that is best for so small a delta, which for small budgets is high.
-LEAST_HIGHEST, MOST_ORDER = 64, 2000
+# Rényi divergences are computed at whole orders up to one of these and bounded by interpolation in between: up to
+# BEYOND_BEST times the best order for a delta of SMALL_DELTA.
+MIN_HIGHEST, MAX_ORDER = 64, 2000
 BEYOND_BEST, SMALL_DELTA = 3.0, 1e-15
-# The grid that expectations over Gamma laws are taken on: from about 0 in steps of this part to so many times the largest shape.
-LEAST_SHAPE, GAMMA_STEP, GAMMA_REACH = 1e-3, 0.02, 6.0
+# Grid of the expectations over Gamma laws: from MIN_SHAPE in relative steps to a multiple of the largest shape.
+MIN_SHAPE, GAMMA_STEP, GAMMA_REACH = 1e-3, 0.02, 6.0
 TINY = 1e-250
-# Numbers of a table that is worked on at once.
-MOST_AT_ONCE = 1 << 24
-# Points of the law of a mean over buckets.
-MOST_WINDOW = 1 << 19
-# Points that the other direction's are computed from.
+# Largest number of table entries computed at a time.
+MAX_AT_ONCE = 1 << 24
+# Largest number of points of the law of a mean over buckets.
+MAX_WINDOW = 1 << 19
+# Number of points from which the backward divergence is computed.
 RENYI_POINTS = 2000
 
 
 def excess(groups: int, variance: float) -> float:
-    """Variance of a bucket's ratio, V = cosh(groups / kappa) - 1; the chi-square of a repetition is V / buckets."""
+    """Variance of a bucket's ratio, V = cosh(groups / kappa) - 1. The chi-square divergence of a repetition is V /
+    buckets.
+    """
     return 2 * math.sinh(groups / (2 * variance)) ** 2
 
 
@@ -69,44 +75,59 @@ def excess(groups: int, variance: float) -> float:
 def ratio_law(groups: int, variance: float, buckets: int, rare: float = RARE) -> tuple[Floats, Floats, float]:
     """Law of the likelihood ratio of one repetition under Q.
 
-    Each bucket's ratio is spread over its two neighbours on a grid so that its mean stays: the result dominates the exact
-    law in convex order, and so does the mean over buckets. Every divergence, in either direction, is then at least the exact
-    one: a pessimistic discretisation for a record added and a record removed at once.
+    The ratio of each bucket is spread over its two neighbours on a grid so that its mean is kept. The result dominates
+    the exact law in convex order, and so does the mean over buckets. Hence every divergence, in either direction, is at
+    least the exact one. The discretisation is pessimistic for adding and for removing a record at once.
 
     Args:
-        groups: values that a record has.
+        groups: number of values of a record.
         variance: kappa, at least 4.
         buckets: B.
-        rare: probability that may be left out, about; at least RARE. The largest ratios ask for a long grid.
+        rare: approximate probability that may be left out, at least RARE. The largest ratios need a long grid.
 
     Returns:
-        Ratios [shape=(k,), increasing, above 0], their probabilities under Q (times the ratio: under P), and a bound on the
-        probability that is missing or misplaced, in either direction.
+        Ratios [shape=(k,), float64, increasing, above 0], their probabilities under Q [shape=(k,), float64], and a
+        bound on the missing or misplaced probability in either direction. Probabilities under P are those under Q times
+        the ratio.
+
+    Raises:
+        PrivacyError: the noise is too small to have a price.
     """
     reach = reach_of(rare / buckets)
     deviation, mass = bucket_ratio(groups, variance, reach=reach)
     steps = max(STEPS_PER_SPREAD, STEPS_PER_MEAN / math.sqrt(buckets))
     ratio, convolved, lost = mean_law(deviation, mass, buckets, math.sqrt(excess(groups, variance)) / steps, rare)
-    # What lies beyond the reach, with and without the record; and the sampler.
+    # The probability beyond the reach, with and without the record, and the distance of the sampler.
     lost += 4 * buckets * float(special.ndtr(-reach))
     lost += groups * buckets * DRAW_DISTANCE * (1 + math.exp(COVERED_EPSILON))
     return ratio, convolved * math.exp(buckets * gaussian_sum_error(groups, variance)), lost
 
 
 def gaussian_sum_error(groups: int, variance: float) -> float:
-    """Logarithm of a bound on the factor between the law of a sum of discrete Gaussians and a discrete Gaussian (Kairouz, Liu and
-    Steinke, 2021)."""
+    """Log of a bound on the density ratio of a sum of discrete Gaussians and a discrete Gaussian (Kairouz, Liu and
+    Steinke, 2021).
+    """
     return 10 * groups * math.exp(-(math.pi**2) * variance)
 
 
 def reach_of(rare: float) -> float:
-    """Standard deviations beyond which a Gaussian's noise has this probability, at most REACH."""
+    """Standard deviations beyond which a Gaussian has this probability, at most REACH."""
     return min(-float(special.ndtri(rare)), REACH)
 
 
 def bucket_ratio(groups: int, variance: float, weight: float = 1.0, reach: float = REACH) -> tuple[Floats, Floats]:
-    """A bucket's ratio, less 1, of a record that adds ``weight`` times a sign to every group, and its probabilities under Q."""
-    # Sums of discrete Gaussians are discrete Gaussians but for a factor: see gaussian_sum_error.
+    """A bucket's likelihood ratio minus 1, and its probabilities under Q.
+
+    Args:
+        groups: number of values of a record.
+        variance: kappa.
+        weight: the record adds this times a sign to every group.
+        reach: standard deviations of the noise that are covered.
+
+    Returns:
+        Ratios minus 1, and their probabilities [both shape=(k,), float64].
+    """
+    # Up to a factor (gaussian_sum_error), a sum of discrete Gaussians is a discrete Gaussian.
     sigma = math.sqrt(groups * variance)
     last = math.ceil(reach * sigma + weight * groups)
     sums = np.arange(0.5 if groups % 2 else 0.0, last + 1)
@@ -121,14 +142,26 @@ def bucket_ratio(groups: int, variance: float, weight: float = 1.0, reach: float
 def mean_law(
     deviation: Floats, mass: Floats, buckets: int, step: float, rare: float
 ) -> tuple[Floats, Floats, float]:
-    """Law of the mean over buckets of independent ratios, on a grid of ``step`` for their sum, or of larger steps where there
-    would be too many; see :func:`ratio_law`.
+    """Law of the mean over buckets of independent ratios; see :func:`ratio_law`.
 
-    The law is convolved as it stands, and weighed by exp(order x) for a few orders. Rounding errors, which are as large
-    everywhere, are then small beside the probabilities far out too. They are added to each result, and of the upper bounds that
-    this gives the least is taken. What lies beyond the grid folds back and only adds; it is lost besides.
+    The law is convolved as it is, and weighted by exp(order x) for a few orders. Rounding errors are equally large
+    everywhere, so weighting keeps them small relative to the probabilities in the tails. Each result plus its rounding
+    errors is an upper bound; the least of these bounds is returned. Probability beyond the grid folds back, which only
+    adds to the bounds; it also counts as lost.
+
+    Args:
+        deviation, mass: ratios minus 1, and their probabilities [both shape=(k,), float64].
+        buckets: number of ratios.
+        step: grid step of their sum; it is doubled until the grid is short enough.
+        rare: probability that may be left out.
+
+    Returns:
+        Ratios, their probabilities, and the lost probability, as :func:`ratio_law`.
+
+    Raises:
+        PrivacyError: the noise is too small to have a price.
     """
-    # On a grid from the least ratio on, no mean lies below it.
+    # The grid starts at the least ratio, so no mean lies below it.
     least = float(deviation.min())
     while True:
         place = (deviation - least) / step
@@ -139,14 +172,14 @@ def mean_law(
         index, both = index[both > 0], both[both > 0]
         low, high, orders = _window(index, both, buckets, 1 + float(deviation.max()) + step, rare)
         if not low <= high:
-            raise PrivacyError("Count sketches of so little noise have no price: take more, or fewer records of a person.")
-        if high - low < MOST_WINDOW:
+            raise PrivacyError("These count sketches have too little noise for a price; use more, or fewer records per person.")
+        if high - low < MAX_WINDOW:
             break
         step *= 2
     size = fft.next_fast_len(high - low + 1, real=True)
     law = np.full(high - low + 1, np.inf)
     middle = float((both * index).sum() / both.sum())
-    # Of the sum of all buckets.
+    # Centred sums over all buckets.
     sums = np.arange(low, high + 1) - buckets * middle
     for order in orders:
         tilted = order * (index - middle)
@@ -166,16 +199,20 @@ def mean_law(
 def _window(
     index: npt.NDArray[np.int64], mass: Floats, buckets: int, most: float, rare: float
 ) -> tuple[int, int, list[float]]:
-    """Chernoff bounds that the sum of ``buckets`` indices lies within but for ``rare`` either side, with and without a record;
-    and the orders whose bounds have exponents of EXPONENTS, 0 among them. ``most`` is the largest ratio."""
+    """Chernoff bounds of the sum of ``buckets`` indices, and the orders whose bounds have exponents of EXPONENTS, with
+    0.
+
+    The sum lies outside the bounds with a probability of at most ``rare`` on either side, with and without a record.
+    ``most`` is the largest ratio.
+    """
     mean = float((mass * index).sum() / mass.sum())
     centred = index - mean
-    orders = np.geomspace(LEAST_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))
+    orders = np.geomspace(MIN_ORDER, 1e4, 140) / math.sqrt(buckets * float((mass * centred**2).sum()))
     ends, chosen = [], [0.0]
     for sign in (1.0, -1.0):
         log_moment = np.empty(len(orders))
         slope = np.empty(len(orders))
-        # One order after the other: of much noise there are many values.
+        # One order at a time: large noise has many values.
         for i, order in enumerate(orders):
             tilted = sign * order * centred
             top = tilted.max()
@@ -183,7 +220,7 @@ def _window(
             total = weighed.sum()
             log_moment[i] = buckets * (top + np.log(total))
             slope[i] = buckets * (sign * centred * weighed).sum() / total
-        # With the record, one bucket's law is tilted by its ratio.
+        # With the record, the law of one bucket is tilted by its ratio.
         ends.append(float(((log_moment + math.log(most / rare)) / orders).min()))
         exponents = orders * slope - log_moment
         chosen += [sign * float(orders[int(np.argmin(np.abs(exponents - exponent)))]) for exponent in EXPONENTS]
@@ -193,16 +230,20 @@ def _window(
 
 
 def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:
-    """Rényi divergences of P from Q of one repetition at each order, exact at whole orders.
+    """Rényi divergences of P from Q for one repetition, exact at whole orders.
 
-    Moments of a bucket's ratio are exact sums of exponentials (discrete Gaussians have those of Gaussians at whole numbers), and
-    those of the mean follow from the B-th power of their generating function. In between, the logarithm of a moment
-    is convex; beyond, and always, the divergence is at most that of a record whose bucket and sign are known.
+    The moments of a bucket's ratio are exact sums of exponentials, because discrete Gaussians have the moment
+    generating function of Gaussians at integers. The moments of the mean follow from the B-th power of their generating
+    function. Between whole orders, the log moment is convex, so interpolation is an upper bound. At all orders, the
+    divergence is at most that of a record whose bucket and sign are known.
 
     Args:
         groups, variance, buckets: as in :func:`ratio_law`.
-        orders: [shape=(k,)].
-        rho: what all repetitions spend (zCDP), about: see :func:`highest_order`.
+        orders: orders above 1 [shape=(k,), float64].
+        rho: approximate zCDP cost of all repetitions; see :func:`highest_order`.
+
+    Returns:
+        Divergences [shape=(k,), float64].
     """
     known = orders * groups / (2 * variance)
     most = highest_order(orders, rho)
@@ -213,13 +254,15 @@ def forward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rh
 
 
 def highest_order(orders: Floats, rho: float) -> int:
-    """The whole order up to which moments are computed: epsilon, rho * order + log(1 / delta) / order, is least below it."""
+    """Largest whole order at which moments are computed; epsilon, rho * order + log(1 / delta) / order, is smallest
+    below it.
+    """
     best = math.sqrt(-math.log(SMALL_DELTA) / max(rho, 1e-12))
-    return int(min(max(BEYOND_BEST * best, LEAST_HIGHEST), MOST_ORDER, math.ceil(float(orders.max()))))
+    return int(min(max(BEYOND_BEST * best, MIN_HIGHEST), MAX_ORDER, math.ceil(float(orders.max()))))
 
 
 def ratio_log_moments(groups: int, variance: float, most: int, weight: float = 1.0) -> Floats:
-    """log E l^k for k = 0 to ``most`` of a bucket's ratio l; ``weight`` as in :func:`bucket_ratio`."""
+    """log E l^k of a bucket's ratio l for k = 0 to ``most`` [shape=(most + 1,)]; ``weight`` as in :func:`bucket_ratio`."""
     half = weight**2 * groups / (2 * variance)
     out = np.empty(most + 1)
     every = np.arange(most + 1)
@@ -265,7 +308,7 @@ def _log_power(log_series: Floats, exponent: int) -> Floats:
 
 
 def log_sum(logs: Floats) -> float:
-    """Logarithm of a sum of exponentials."""
+    """Logarithm of a sum of exponentials [logs: shape=(k,), float64]."""
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum()))
 
@@ -280,24 +323,28 @@ def _log_product(one: Floats, other: Floats) -> Floats:
 
 
 def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, rho: float) -> Floats:
-    """Rényi divergences of Q from P of one repetition at each order; pessimistic by a part in a thousand or so.
+    """Rényi divergences of Q from P for one repetition, pessimistic by about one part in a thousand.
 
-    With s = order - 1, E L^-s = E exp(phi(T)) for T of the Gamma law of shape s, since L^-s = E exp(-T (L - 1)); and phi(t) =
-    B log E exp(-t (l - 1) / B) is that of one bucket, exactly. exp(phi) is convex: T's mass between two points of a grid
-    counts as at these, its mean kept, which is more. Ratios are at least exp(-groups / (2 kappa)); so is all beyond the grid.
+    Let s = order - 1, and let T have the Gamma law of shape s. Since L^-s = E exp(-T (L - 1)), E L^-s = E exp(phi(T)),
+    where phi(t) = B log E exp(-t (l - 1) / B) is exact from one bucket. exp(phi) is convex. So moving the mass of T
+    between two grid points to these points, with its mean kept, can only increase the expectation. Ratios are at least
+    exp(-groups / (2 kappa)), which bounds the part beyond the grid.
 
     Args:
         groups, variance, buckets, orders, rho: as in :func:`forward_renyi`.
+
+    Returns:
+        Divergences [shape=(k,), float64].
     """
     least = groups / (2 * variance)
     out = np.full(len(orders), least)
     useful = orders - 1 <= highest_order(orders, rho)
     shapes = orders[useful] - 1
     end = GAMMA_REACH * float(shapes.max()) + 100.0
-    grid = np.append(0.0, np.geomspace(LEAST_SHAPE, end, math.ceil(math.log(end / LEAST_SHAPE) / GAMMA_STEP)))
+    grid = np.append(0.0, np.geomspace(MIN_SHAPE, end, math.ceil(math.log(end / MIN_SHAPE) / GAMMA_STEP)))
     deviation, mass = bucket_ratio(groups, variance)
-    # Of much noise there are many values: they are taken a block of the grid at a time.
-    rows = max(MOST_AT_ONCE // len(mass), 1)
+    # Large noise has many values: compute one block of the grid at a time.
+    rows = max(MAX_AT_ONCE // len(mass), 1)
     blocks = [grid[first : first + rows, None] for first in range(0, len(grid), rows)]
     phi = buckets * np.log1p(np.concatenate([np.expm1(block * (-deviation / buckets)) @ mass for block in blocks]))
     phi = np.maximum(phi, 0.0) + buckets * (10 * groups + 10) * ROUNDING
@@ -309,11 +356,11 @@ def backward_renyi(groups: int, variance: float, buckets: int, orders: Floats, r
 
 
 def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
-    """Logarithms of the Gamma law's mass up to the grid's end, each cell's taken to its ends so that its mean stays."""
+    """Logs of the Gamma law's mass at the grid points. Each cell's mass moves to its ends so that its mean is kept."""
     a, b = grid[:-1], grid[1:]
 
     def between(shape: float) -> Floats:
-        # Differences of the smaller side, which are relatively precise.
+        # Differences of the smaller tail are relatively precise.
         below, above = special.gammainc(shape, grid), special.gammaincc(shape, grid)
         out: Floats = np.where(b <= shape, np.diff(below), -np.diff(above))
         return out
@@ -322,24 +369,33 @@ def _log_gamma_masses(shape: float, grid: Floats) -> Floats:
     mean = shape * between(shape + 1)
     up = np.clip((mean - a * mass) / (b - a), 0.0, mass)
     logs = np.log(np.append(mass - up, 0.0) + np.append(0.0, up))
-    # Where masses leave the range of a double: above the mode the density falls, and its start's counts for a cell, at its end.
+    # Masses below the range of a double: above the mode the density falls, so its value at the start bounds the cell.
     far = (a > shape) & (mass < TINY)
-    density = (shape - 1) * np.log(np.maximum(a, LEAST_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
+    density = (shape - 1) * np.log(np.maximum(a, MIN_SHAPE)) - a - special.gammaln(shape) + np.log(b - a)
     out: Floats = np.logaddexp(logs, np.append(-np.inf, np.where(far, density, -np.inf)))
     return out
 
 
 def _log_gamma_tail(shape: float, least: float, end: float) -> Floats:
-    """What lies beyond the end, with the least ratio: exp(phi(t)) is at most exp((1 - exp(-least)) t) [shape=(1,)]."""
+    """Log of the part beyond the end, at the least ratio: exp(phi(t)) is at most exp((1 - exp(-least)) t) [shape=(1,)]."""
     rate = math.exp(-least)
     out: Floats = np.log(np.atleast_1d(special.gammaincc(shape, rate * end))) + shape * least
     return out
 
 
 def backward_renyi_of(law: tuple[Floats, Floats, float], groups: int, variance: float, orders: Floats) -> Floats:
-    """Rényi divergences of Q from P at each order, from a law as of :func:`ratio_law`.
+    """Rényi divergences of Q from P, from a law as returned by :func:`ratio_law`.
 
-    Runs of ratios count as their lowest, and what the law leaves out as the lowest possible, exp(-groups / (2 kappa)).
+    A run of ratios counts as its lowest. The lost probability counts as the lowest possible ratio, exp(-groups / (2
+    kappa)).
+
+    Args:
+        law: the law.
+        groups, variance: as in :func:`ratio_law`.
+        orders: orders above 1 [shape=(k,), float64].
+
+    Returns:
+        Divergences [shape=(k,), float64].
     """
     ratio, mass, lost = law
     least = groups / (2 * variance)

@@ -1,7 +1,7 @@
-"""Events: what each mechanism of a run may reveal about one record, as exact privacy-loss distributions.
+"""Privacy events: the exact privacy-loss distribution of each mechanism of a run.
 
-Neighbouring tables differ by adding or removing one record. Every event gives the same three things: its loss distribution
-on a grid, in both directions and never optimistic; its Rényi divergences; and ``rho``, its weight in zCDP units.
+Neighbouring tables differ by adding or removing one record. Every event provides three things: its loss distribution on
+a grid, in both directions and never optimistic; its Rényi divergences; and ``rho``, its weight in zCDP units.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy import special
 
 from ..errors import PrivacyError
 from .count_sketch import RARE, REACH, backward_renyi, excess, forward_renyi, log_sum, ratio_law
-from .person_sketch import LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
+from .person_sketch import MIN_BUCKETS, MIN_VARIANCE_PER_VALUE, person_excess, person_law, person_renyi
 
 __all__ = [
     "CountSketchEvent",
@@ -36,31 +36,31 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-# Noise values on either side that a Gaussian's loss is computed from one by one.
-MOST_NOISE_POINTS = 1 << 13
-# Standard deviations of a Gaussian's noise that are covered, and the probability of what lies beyond.
+# A Gaussian with up to this many noise values on either side is computed value by value; a wider one in blocks.
+MAX_NOISE_POINTS = 1 << 13
+# Standard deviations of Gaussian noise that are covered, and the probability beyond them.
 GAUSSIAN_REACH, BEYOND_REACH = 12.0, 4e-33
-# Losses that have less than this probability may always count as infinite.
-LEAST_RARE = 1e-30
-# A law whose masses lack more than this to 1 lacks more than rounding errors.
+# Losses with less than this probability may count as infinite.
+MIN_RARE = 1e-30
+# Masses that fall short of 1 by more than this lack more than rounding errors.
 LACKING = 1e-11
-# Points of one event's grid; losses further up count as infinite.
-MOST_POINTS = 1 << 25
+# Largest number of points of one event's grid; higher losses count as infinite.
+MAX_POINTS = 1 << 25
 # Bounds within which every formula here keeps its digits; all are far beyond any use.
-LEAST_SCALE, MOST_SCALE = 1e-6, 1e100
-LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e4
-MOST_REPETITIONS = 10**9
-MOST_PHANTOMS = 10**12
-MOST_SENSITIVITY = 10**9
-MOST_LEVEL = 1 << 16
-# Outcomes of a sketch event, and sums of a count sketch's noise, that are computed one by one.
-MOST_ATOMS = 1 << 17
-MOST_SUMS, MOST_PERSON_SUMS = 160_000, 20_000
-MOST_ATTRIBUTES = 10_000
-LEAST_COUNT_VARIANCE, MOST_COUNT_VARIANCE, MOST_GROUPS_PER_VARIANCE = 4.0, 1e6, 8.0
-MOST_BUCKETS = 1 << 15
-# Records of a person that count sketches are priced for.
-MOST_PERSON_RECORDS = 64
+MIN_SCALE, MAX_SCALE = 1e-6, 1e100
+MIN_EPSILON, MAX_EPSILON = 1e-12, 1e4
+MAX_REPETITIONS = 10**9
+MAX_PHANTOMS = 10**12
+MAX_SENSITIVITY = 10**9
+MAX_LEVEL = 1 << 16
+# Largest numbers of outcomes that are computed one by one: of a sketch event, and sums of a count sketch's noise.
+MAX_ATOMS = 1 << 17
+MAX_SUMS, MAX_PERSON_SUMS = 160_000, 20_000
+MAX_ATTRIBUTES = 10_000
+MIN_COUNT_VARIANCE, MAX_COUNT_VARIANCE, MAX_GROUPS_PER_VARIANCE = 4.0, 1e6, 8.0
+MAX_BUCKETS = 1 << 15
+# Largest number of records per person for which count sketches have a price.
+MAX_PERSON_RECORDS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,9 @@ class LossGrid:
     """A privacy-loss distribution on multiples of a grid step.
 
     Attributes:
-        lowest: index of the first grid point (the loss is index * step).
-        mass: probability of each grid point [float64].
-        lost: probability of an infinite loss. It is not what ``mass`` lacks to 1, which tells nothing below 1e-16.
+        lowest: index of the first grid point; its loss is index * step.
+        mass: probability of each grid point [shape=(k,), float64].
+        lost: probability of an infinite loss. It is stored because 1 - sum(mass) has no digits below 1e-16.
     """
 
     lowest: int
@@ -86,18 +86,34 @@ class Event(Protocol):
 
     @property
     def rho(self) -> float:
-        """All repetitions together, in zCDP units (half the variance of the privacy loss); sets shares and first guesses."""
+        """Weight of all repetitions in zCDP units: half the variance of the privacy loss. Used for shares and first
+        guesses.
+        """
 
     @property
     def spread(self) -> float:
-        """Standard deviation of one repetition's privacy loss; sets the grid."""
+        """Standard deviation of the privacy loss of one repetition. It determines the grid step."""
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
-        """One repetition's losses, a record added and a record removed, on multiples of ``step``. Losses of a probability of
-        about ``rare`` may count as infinite."""
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
+        """Loss distributions of one repetition.
+
+        Args:
+            step: grid step, in units of the privacy loss.
+            rare: losses with about this probability may count as infinite.
+
+        Returns:
+            The distributions when a record is added and when it is removed.
+        """
 
     def renyi(self, orders: Floats) -> Floats:
-        """Rényi divergence of all repetitions at each order, the larger direction."""
+        """Rényi divergence of all repetitions, the larger direction.
+
+        Args:
+            orders: orders above 1 [shape=(k,), float64].
+
+        Returns:
+            Divergences [shape=(k,), float64].
+        """
 
 
 @dataclass(frozen=True)
@@ -106,8 +122,8 @@ class GaussianEvent:
 
     Attributes:
         sigma: noise parameter, in the query's integer units.
-        sensitivity: how far one record can move one count, an integer in the same units. A marginal has 1: a record moves
-            one cell by 1, and the noise of the other cells cancels from the loss.
+        sensitivity: largest change of one count by one record, an integer in the same units. It is 1 for a marginal: a
+            record changes one cell by 1, and the noise of the other cells cancels from the loss.
         count: number of such queries.
     """
 
@@ -116,9 +132,9 @@ class GaussianEvent:
     count: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("a Gaussian event's sensitivity", self.sensitivity, MOST_SENSITIVITY)
-        _check_whole("a Gaussian event's count", self.count, MOST_REPETITIONS)
-        least, most = self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE
+        _check_whole("a Gaussian event's sensitivity", self.sensitivity, MAX_SENSITIVITY)
+        _check_whole("a Gaussian event's count", self.count, MAX_REPETITIONS)
+        least, most = self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE
         _check_number("a Gaussian event's sigma", self.sigma, least, most)
 
     @property
@@ -129,17 +145,18 @@ class GaussianEvent:
     def spread(self) -> float:
         return self.sensitivity / self.sigma
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         reach = float(math.ceil(GAUSSIAN_REACH * self.sigma) + 1)
-        if reach <= MOST_NOISE_POINTS:
+        if reach <= MAX_NOISE_POINTS:
             noise = np.arange(-reach, reach + 1, dtype=np.float64)
             mass = np.exp(-0.5 * (noise / self.sigma) ** 2)
             mass /= mass.sum()
         else:
-            # Blocks of noise values, each split between its least and its largest loss so that both measures keep their mass, or
-            # more goes up: a half, and a quarter of how much the logarithms of density and loss rise within the block. The masses
-            # are those of the rounded continuous Gaussian, of which the discrete one's exceed none by more than 1 / (24 sigma^2).
-            edges = np.linspace(-reach, reach + 1, 2 * MOST_NOISE_POINTS + 1).round()
+            # The noise values are taken in blocks. Each block's mass is split between its least and its largest loss.
+            # To keep both measures, the upper share is at least 1/2 plus a quarter of the rise of the log density and
+            # of the loss within the block. Masses are those of the rounded continuous Gaussian; the discrete Gaussian's
+            # exceed them by at most a factor of 1 + 1 / (24 sigma^2).
+            edges = np.linspace(-reach, reach + 1, 2 * MAX_NOISE_POINTS + 1).round()
             z = (edges - 0.5) / self.sigma
             low, high = z[:-1], z[1:]
             mass = np.where(low > 0, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
@@ -159,17 +176,19 @@ class GaussianEvent:
 class SketchEvent:
     """Geometric sketches under independent keys, with phantoms, floor and ceiling.
 
-    Under one key a record touches ``attributes_per_key`` sketches with the same level. With m the lowest of the touched
-    sketches' levels and s how many lie at m, the likelihood ratio present / absent is F(m-1) + f(m) (G(m)/g(m))^s, with F, f
-    the law of one level and G, g that of max(floor, phantoms), both clipped. With no other record present this is exact, and
-    any other table is a function of it (post-processing).
+    Under one key, a record enters ``attributes_per_key`` sketches with the same level. Let m be the lowest level of
+    these sketches and s the number of them that lie at m. The likelihood ratio (record present / absent) is F(m-1) +
+    f(m) (G(m)/g(m))^s. Here F and f are the distribution and the mass function of one level; G and g are those of
+    max(floor, phantoms). Both are clipped to the published range. The ratio is exact if no other record is present. The
+    sketches of any other table are a function of these (post-processing).
 
     Attributes:
         phantoms: phantom records per sketch.
-        floor, ceiling: published levels lie within.
-        keys: independent hash keys.
+        floor, ceiling: lowest and highest published level.
+        keys: number of independent hash keys.
         gamma: a level exceeds k with probability (1 + gamma)^-k.
-        attributes_per_key: sketches a record touches under one key: 2 for scheduled pairs, all d for the published encoder.
+        attributes_per_key: sketches that a record enters under one key: 2 for scheduled pairs, all d for the published
+            encoder.
     """
 
     phantoms: int
@@ -180,17 +199,17 @@ class SketchEvent:
     attributes_per_key: int = 2
 
     def __post_init__(self) -> None:
-        _check_whole("a sketch event's number of phantoms", self.phantoms, MOST_PHANTOMS)
-        _check_whole("a sketch event's number of keys", self.keys, MOST_REPETITIONS)
-        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key, MOST_ATTRIBUTES)
-        # Levels start at 1: a ceiling of 1 would publish the same whatever the data.
-        if self.attributes_per_key * (self.ceiling - self.floor + 1) > MOST_ATOMS:
+        _check_whole("a sketch event's number of phantoms", self.phantoms, MAX_PHANTOMS)
+        _check_whole("a sketch event's number of keys", self.keys, MAX_REPETITIONS)
+        _check_whole("a sketch event's number of attributes per key", self.attributes_per_key, MAX_ATTRIBUTES)
+        # Levels start at 1, so a ceiling of 1 would publish a constant.
+        if self.attributes_per_key * (self.ceiling - self.floor + 1) > MAX_ATOMS:
             raise PrivacyError(
                 f"Sketches of {self.attributes_per_key} attributes per key on levels {self.floor} to {self.ceiling} have too "
                 "many outcomes to price: take fewer levels."
             )
-        _check_whole("a sketch event's ceiling", self.ceiling, MOST_LEVEL, least=2)
-        _check_whole("a sketch event's floor", self.floor, MOST_LEVEL, least=0)
+        _check_whole("a sketch event's ceiling", self.ceiling, MAX_LEVEL, least=2)
+        _check_whole("a sketch event's floor", self.floor, MAX_LEVEL, least=0)
         if not self.floor < self.ceiling:
             raise PrivacyError(f"A sketch's floor {self.floor} must be below its ceiling {self.ceiling}.")
         _check_number("a sketch event's gamma", self.gamma, 1e-6, 1e6)
@@ -201,10 +220,10 @@ class SketchEvent:
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
-        """Log probability under "absent" and log likelihood ratio of every (m, s) that can occur."""
+        """Log probability without the record, and log likelihood ratio, of every possible (m, s) [both shape=(k,)]."""
         log_base = math.log1p(self.gamma)
         levels = np.arange(self.floor, self.ceiling + 1, dtype=np.float64)
-        # Differences of nearby exponentials are taken through expm1, so that the high levels' tiny masses keep their digits.
+        # expm1 keeps the digits of the small masses of high levels.
         exceeds = np.exp(-levels * log_base)
         exceeds[-1] = 0.0
         pmf = np.concatenate([1 - exceeds[:1], exceeds[:-1] - exceeds[1:]])
@@ -216,15 +235,16 @@ class SketchEvent:
             above = -np.expm1(log_phantom_cdf)
             phantom_pmf = np.concatenate([np.exp(log_phantom_cdf[:1]), above[:-1] - above[1:]])
             log_phantom_pmf, log_above = np.log(phantom_pmf), np.log(above)
-        # A level that no phantom maximum reaches in double precision has no probability under "absent".
+        # Levels that the phantom maximum reaches with probability 0 in double precision have no mass without the
+        # record.
         reached = np.isfinite(log_phantom_pmf)
         d = self.attributes_per_key
         probabilities, ratios = [], []
         for s in range(1, d + 1):
             can = reached & (np.isfinite(log_above) | (s == d))
             ways = math.log(math.comb(d, s))
-            rest = (d - s) * log_above[can] if s < d else 0.0
-            probabilities.append(ways + s * log_phantom_pmf[can] + rest)
+            others = (d - s) * log_above[can] if s < d else 0.0
+            probabilities.append(ways + s * log_phantom_pmf[can] + others)
             high = log_pmf[can] + s * (log_phantom_cdf[can] - log_phantom_pmf[can])
             ratios.append(np.logaddexp(log_below[can], high))
         log_p, log_ratio = np.concatenate(probabilities), np.concatenate(ratios)
@@ -240,7 +260,7 @@ class SketchEvent:
     def spread(self) -> float:
         return math.sqrt(2 * self.rho / self.keys)
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, log_ratio = self.atoms
         out = []
         for loss, mass in ((log_ratio, np.exp(log_p + log_ratio)), (-log_ratio, np.exp(log_p))):
@@ -256,16 +276,18 @@ class SketchEvent:
 
 @dataclass(frozen=True)
 class CountSketchEvent:
-    """Count sketches of ``groups`` values of every record, all under the same secret buckets and signs, with discrete Gaussian
-    noise; see :mod:`vertimrf.privacy.count_sketch`.
+    """Count sketches with discrete Gaussian noise of ``groups`` values of every record.
+
+    All values of a record share the same secret buckets and signs. See :mod:`vertimrf.privacy.count_sketch`.
 
     Attributes:
-        groups: values that a record has, of all parties together; one with a weight, as often.
-        variance: parameter of the noise of each number, over its weight; at least 4, and so much that the ratios of a bucket have
-            a range that a grid can hold.
-        buckets: numbers of each value in a repetition.
-        repetitions: independent ones.
-        records: that a person has at most, which neighbours differ by (:mod:`vertimrf.privacy.person_sketch`).
+        groups: number of values of a record, over all parties. A value with weight w counts w times.
+        variance: noise variance of each counter divided by its weight. It is at least 4, and large enough for the
+            likelihood ratios of a bucket to fit on a grid.
+        buckets: counters of each value in one repetition.
+        repetitions: number of independent repetitions.
+        records: largest number of records per person; neighbours differ in all of them
+            (:mod:`vertimrf.privacy.person_sketch`).
     """
 
     groups: int
@@ -275,17 +297,17 @@ class CountSketchEvent:
     records: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("a count sketch's number of groups", self.groups, MOST_ATTRIBUTES)
-        _check_whole("a count sketch's number of buckets", self.buckets, MOST_BUCKETS)
-        _check_whole("a count sketch's number of repetitions", self.repetitions, MOST_REPETITIONS)
-        least = max(LEAST_COUNT_VARIANCE, self.groups / MOST_GROUPS_PER_VARIANCE)
-        _check_whole("a count sketch's records of a person", self.records, MOST_PERSON_RECORDS)
+        _check_whole("a count sketch's number of groups", self.groups, MAX_ATTRIBUTES)
+        _check_whole("a count sketch's number of buckets", self.buckets, MAX_BUCKETS)
+        _check_whole("a count sketch's number of repetitions", self.repetitions, MAX_REPETITIONS)
+        least = max(MIN_COUNT_VARIANCE, self.groups / MAX_GROUPS_PER_VARIANCE)
+        _check_whole("a count sketch's records of a person", self.records, MAX_PERSON_RECORDS)
         if self.records > 1:
-            least = max(least, LEAST_VARIANCE_PER_VALUE * self.groups * self.records)
-            _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MOST_BUCKETS, LEAST_BUCKETS)
-        _check_number("a count sketch's noise variance", self.variance, least, MOST_COUNT_VARIANCE)
+            least = max(least, MIN_VARIANCE_PER_VALUE * self.groups * self.records)
+            _check_whole("a count sketch's buckets, with several records of a person,", self.buckets, MAX_BUCKETS, MIN_BUCKETS)
+        _check_number("a count sketch's noise variance", self.variance, least, MAX_COUNT_VARIANCE)
         sums = REACH * math.sqrt(self.groups * self.variance) + self.groups
-        if sums > (MOST_SUMS if self.records == 1 else MOST_PERSON_SUMS):
+        if sums > (MAX_SUMS if self.records == 1 else MAX_PERSON_SUMS):
             raise PrivacyError(
                 f"Count sketches of {self.groups} groups with a noise variance of {self.variance:g} have too many outcomes to "
                 "price: take less noise, or fewer groups."
@@ -303,38 +325,41 @@ class CountSketchEvent:
     def spread(self) -> float:
         if self.records > 1:
             return math.sqrt(person_excess(self.groups, self.variance, self.buckets, self.records))
-        # With little noise the chi-square is far above the variance of the loss, which is at most that of a known bucket.
+        # With little noise the chi-square exceeds the variance of the loss, which is at most that of a known bucket.
         known = self.groups / self.variance
         return math.sqrt(min(excess(self.groups, self.variance) / self.buckets, known * (1 + known / 4)))
 
     @property
     def law(self) -> tuple[Floats, Floats, float]:
-        """Likelihood ratios of a repetition, their probabilities without the record, and what those leave out."""
+        """Likelihood ratios of one repetition, their probabilities without the record, and the probability they leave
+        out.
+        """
         return self._law(RARE)
 
     @property
     def known_hashes(self) -> GaussianEvent:
-        """All repetitions against somebody who knows the buckets and signs; exact for one record.
+        """Price of all repetitions against an adversary who knows the buckets and signs; exact for one record.
 
-        A record then adds a known w or -w to a known number of every group of weight w. The noise of that number has variance
-        w kappa, and what other records add is the same with and without this one. With Z_1, Z_2, ... the noise of the numbers
-        that the record moves, each in the direction that it moves it, all of them together have the privacy loss
+        For this adversary, a record adds a known w or -w to a known counter of every group of weight w. The noise of
+        that counter has variance w kappa. The other records contribute the same with and without this record. Let Z_1,
+        Z_2, ... be the noise of the counters that the record changes, each signed in the direction of the change. The
+        privacy loss of all of them together is
 
             sum of (2 w_i Z_i + w_i^2) / (2 w_i kappa) = (2 S + N) / (2 kappa),    S = sum of Z_i,    N = sum of w_i.
 
-        The Z_i are half-integers and all weights are odd, so S is a whole number where N is even; its law is the discrete
-        Gaussian of variance N kappa but for a factor of exp(10 N exp(-pi^2 kappa)) (see :func:`~.count_sketch.bucket_ratio`).
-        That is the loss of one integer query of sensitivity N with noise of variance N kappa. Where N is odd, 1 is added to it,
-        which costs more. Draws have their law but for 2^-144 in each probability, which changes the loss by less than 1e-8, but
-        for a probability of 1e-20.
+        The Z_i are half-integers and all weights are odd. If N is even, S is therefore an integer. Its law is the
+        discrete Gaussian of variance N kappa, up to a factor of exp(10 N exp(-pi^2 kappa)) (see
+        :func:`~.count_sketch.bucket_ratio`). So the loss is that of one integer query of sensitivity N with noise of
+        variance N kappa. If N is odd, 1 is added to it, which costs more. The probabilities of a draw are exact to
+        2^-144. This changes the loss by less than 1e-8, except with a probability of 1e-20.
 
-        K records of a person move the numbers most, in Euclidean length, if they share values, buckets and signs: the loss is
-        K (2 S + K N) / (2 kappa), that of a sensitivity of K N. A shorter shift follows from this one by scaling and further
-        noise, so this bounds the loss at any hashes.
+        K records of a person change the counters most, in Euclidean length, if they share values, buckets and signs.
+        The loss is then K (2 S + K N) / (2 kappa), that of a sensitivity of K N. A shorter change follows from this one
+        by scaling and further noise. So this bounds the loss at any hashes.
         """
-        numbers = self.groups * self.repetitions
-        times = -(-self.records * (numbers + 1) // MOST_SENSITIVITY)
-        each = -(-numbers // times)
+        counters = self.groups * self.repetitions
+        times = -(-self.records * (counters + 1) // MAX_SENSITIVITY)
+        each = -(-counters // times)
         each += each % 2
         return GaussianEvent(math.sqrt(each * self.variance), self.records * each, times)
 
@@ -343,7 +368,7 @@ class CountSketchEvent:
             return person_law(self.groups, self.variance, self.buckets, self.records, rare)
         return ratio_law(self.groups, self.variance, self.buckets, rare)
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         ratio, mass, lost = self._law(max(rare, RARE))
         loss = np.log(ratio)
         return connect_the_dots(loss, mass * ratio, step, lost), connect_the_dots(-loss, mass, step, lost)
@@ -361,13 +386,11 @@ class CountSketchEvent:
 
 @dataclass(frozen=True)
 class GeometricEvent:
-    """Integer counts with two-sided geometric noise, also called discrete Laplace: P(x) proportional to exp(-|x| / scale).
-
-    One record moves one count of each query by at most ``sensitivity``.
+    """Integer counts with two-sided geometric noise (discrete Laplace): P(x) proportional to exp(-|x| / scale).
 
     Attributes:
-        scale: of the noise, in the query's integer units.
-        sensitivity: how far one record can move one count, in the same units.
+        scale: scale of the noise, in the query's integer units.
+        sensitivity: largest change of one count of each query by one record, in the same units.
         count: number of such queries.
     """
 
@@ -376,20 +399,22 @@ class GeometricEvent:
     count: int = 1
 
     def __post_init__(self) -> None:
-        # Every noise value within the sensitivity is an atom of its own.
+        # Every noise value up to the sensitivity is a separate atom.
         _check_whole("a geometric event's sensitivity", self.sensitivity, 1 << 20)
-        _check_whole("a geometric event's count", self.count, MOST_REPETITIONS)
-        least, most = self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE
+        _check_whole("a geometric event's count", self.count, MAX_REPETITIONS)
+        least, most = self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE
         _check_number("a geometric event's scale", self.scale, least, most)
 
     @property
     def pure_epsilon(self) -> float:
-        """The largest loss of all queries together: epsilon at a delta of 0."""
+        """Epsilon of all queries together at a delta of 0: the largest possible loss."""
         return self.count * self.sensitivity / self.scale
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
-        """Log probability and privacy loss of every noise value, those up to 0 and from the sensitivity on in one each."""
+        """Log probability and privacy loss of every noise value. Values up to 0 form one atom, those from the
+        sensitivity on another.
+        """
         x = np.arange(self.sensitivity + 1, dtype=np.float64)
         log_norm = math.log1p(math.exp(-1 / self.scale))
         log_p = -x / self.scale - log_norm
@@ -405,7 +430,7 @@ class GeometricEvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid
@@ -417,17 +442,18 @@ class GeometricEvent:
 
 @dataclass(frozen=True)
 class ThresholdEvent:
-    """Counts of whatever values occur, with two-sided geometric noise, released where they reach a threshold (a stability
-    histogram: Korolova et al., 2009; OpenDP's ``make_laplace_threshold``).
+    """A stability histogram: noisy counts of the values that occur, released where they reach a threshold.
 
-    One person adds up to ``sensitivity`` to all counts together. Values that others have too cost what the noise costs. A value
-    that nobody else has may show itself: with k of the person's records it does with probability P(noise >= threshold - k). The
-    sum over such values is convex in how the records are dealt to them, hence largest for one value or for as many as records.
+    The noise is two-sided geometric (Korolova et al., 2009; OpenDP's ``make_laplace_threshold``). One person adds up to
+    ``sensitivity`` to all counts together. Values that other people have as well cost the price of the noise. A value
+    that only this person has may be revealed: with k of the person's records, this happens with probability P(noise >=
+    threshold - k). The sum over such values is convex in the assignment of records to values. So it is largest with one
+    value for all records, or with a different value for each.
 
     Attributes:
-        scale: of the noise.
+        scale: scale of the noise.
         threshold: least noisy count that is released.
-        sensitivity: how many records one person has at most, each with one value.
+        sensitivity: largest number of records per person, each with one value.
     """
 
     scale: float
@@ -436,7 +462,7 @@ class ThresholdEvent:
 
     def __post_init__(self) -> None:
         _check_whole("a threshold event's sensitivity", self.sensitivity, 1 << 20)
-        _check_number("a threshold event's scale", self.scale, self.sensitivity * LEAST_SCALE, self.sensitivity * MOST_SCALE)
+        _check_number("a threshold event's scale", self.scale, self.sensitivity * MIN_SCALE, self.sensitivity * MAX_SCALE)
         _check_whole("a threshold event's threshold", self.threshold, 1 << 62, least=self.sensitivity + 1)
 
     @property
@@ -445,24 +471,30 @@ class ThresholdEvent:
 
     @property
     def noise(self) -> GeometricEvent:
-        """The counts of values that others have too."""
+        """The event of the counts of values that other people have as well."""
         return GeometricEvent(self.scale, self.sensitivity)
 
     @property
     def pure_epsilon(self) -> float:
-        """Epsilon at :attr:`exposed`."""
+        """Epsilon at a delta of :attr:`exposed`."""
         return self.noise.pure_epsilon
 
     @property
     def exposed(self) -> float:
-        """Probability that a value shows that one person alone has: the delta."""
+        """Probability that a value that only one person has is released: the delta."""
         one = -(self.threshold - self.sensitivity) / self.scale
         each = math.log(self.sensitivity) - (self.threshold - 1) / self.scale
         return math.exp(max(one, each) - math.log1p(math.exp(-1 / self.scale)))
 
     @staticmethod
     def least_threshold(scale: float, exposed: float, sensitivity: int = 1) -> int:
-        """The least threshold at which no more than ``exposed`` is."""
+        """Smallest threshold whose delta is at most ``exposed``.
+
+        Args:
+            scale: scale of the noise.
+            exposed: largest probability of releasing a value that only one person has.
+            sensitivity: largest number of records per person.
+        """
         spare = -scale * (math.log(exposed) + math.log1p(math.exp(-1 / scale)))
         return max(math.ceil(sensitivity + spare), math.ceil(1 + spare + scale * math.log(sensitivity)), sensitivity + 1)
 
@@ -474,26 +506,26 @@ class ThresholdEvent:
     def spread(self) -> float:
         return self.noise.spread
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
-        # What an exposed value adds to any divergence of the noise is at most its probability: an infinite loss.
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
+        # Exposed values add at most their probability to any divergence; it counts as an infinite loss.
         added, removed = (replace(grid, lost=grid.lost + self.exposed) for grid in self.noise.losses(step, rare))
         return added, removed
 
     def renyi(self, orders: Floats) -> Floats:
-        # A loss that may be infinite has none.
+        # A loss that may be infinite has no Rényi divergence.
         return np.full(len(orders), math.inf)
 
 
 @dataclass(frozen=True)
 class GRREvent:
-    """Every row published through generalised randomised response, attribute by attribute.
+    """All rows published with generalised randomised response, attribute by attribute.
 
-    A value is kept with probability e^eps / (e^eps + u - 1) and otherwise replaced by one of the u - 1 others. As many rows
-    go out as records came in, so neighbouring tables differ by *replacing* one record; adding or removing one would show.
+    A value is kept with probability e^eps / (e^eps + u - 1). Otherwise it is replaced by one of the u - 1 other values.
+    The number of published rows equals the number of records. So neighbouring tables differ by *replacing* one record.
 
     Attributes:
         epsilon: local epsilon of each attribute.
-        sizes: number of values of each attribute; those with one value reveal nothing.
+        sizes: number of values of each attribute. Attributes with one value reveal nothing.
     """
 
     epsilon: float
@@ -501,11 +533,11 @@ class GRREvent:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(self.sizes))
-        if len(self.sizes) > MOST_ATTRIBUTES:
-            raise PrivacyError(f"Randomised responses have up to {MOST_ATTRIBUTES:,} attributes, not {len(self.sizes):,}.")
-        _check_number("a randomised response's epsilon", self.epsilon, LEAST_EPSILON, MOST_EPSILON)
+        if len(self.sizes) > MAX_ATTRIBUTES:
+            raise PrivacyError(f"Randomised responses have up to {MAX_ATTRIBUTES:,} attributes, not {len(self.sizes):,}.")
+        _check_number("a randomised response's epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)
         for size in self.sizes:
-            _check_whole("a randomised response's number of values", size, MOST_LEVEL)
+            _check_whole("a randomised response's number of values", size, MAX_LEVEL)
         if not any(size > 1 for size in self.sizes):
             raise PrivacyError("A randomised-response event needs an attribute of at least 2 values.")
 
@@ -515,7 +547,9 @@ class GRREvent:
 
     @cached_property
     def atoms(self) -> tuple[Floats, Floats]:
-        """Log probability and loss (a multiple of epsilon, exact) of a row whose values all change with the record."""
+        """Log probability and loss of a row all of whose values differ between the two records. Losses are exact
+        multiples of epsilon.
+        """
         mass = np.ones(1)
         changing = [size for size in self.sizes if size > 1]
         for size in changing:
@@ -534,7 +568,7 @@ class GRREvent:
         log_p, loss = self.atoms
         return math.sqrt(float((np.exp(log_p) * loss**2).sum()))
 
-    def losses(self, step: float, rare: float = LEAST_RARE) -> tuple[LossGrid, LossGrid]:
+    def losses(self, step: float, rare: float = MIN_RARE) -> tuple[LossGrid, LossGrid]:
         log_p, loss = self.atoms
         grid = connect_the_dots(loss, np.exp(log_p), step)
         return grid, grid
@@ -545,10 +579,11 @@ class GRREvent:
 
 
 def under_replacement(event: Event) -> Event:
-    """The event where neighbours differ by replacing one record: a removal and an addition, so twice the sensitivity.
+    """The event for neighbours that differ by replacing one record: one removal and one addition, so twice the
+    sensitivity.
 
     Raises:
-        PrivacyError: sketches, whose two steps have no such form.
+        PrivacyError: the event is a sketch, for which there is no such price.
     """
     match event:
         case GaussianEvent(sigma=sigma, sensitivity=sensitivity, count=count):
@@ -575,18 +610,23 @@ def _renyi(log_p: Floats, loss: Floats, log_q: Floats, orders: Floats) -> Floats
 def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0) -> LossGrid:
     """Spread each atom over its two neighbouring grid points so that both measures keep their mass.
 
-    This is the pessimistic discretisation of Doroshenko et al. (2022), for a distribution of finitely many losses: far
-    tighter under composition than rounding every loss up. ``lost`` is the probability of an infinite loss.
+    This is the pessimistic discretisation of Doroshenko et al. (2022). Under composition it is far tighter than
+    rounding every loss up.
+
+    Args:
+        loss, mass: losses and their probabilities [both shape=(k,), float64].
+        step: grid step.
+        lost: probability of an infinite loss.
     """
     loss, mass = loss[mass > 0], mass[mass > 0]
-    near = loss < loss.min() + step * MOST_POINTS
+    near = loss < loss.min() + step * MAX_POINTS
     if not near.all():
         lost += float(mass[~near].sum())
         loss, mass = loss[near], mass[near]
     index = np.floor(loss / step).astype(np.int64)
-    # Rounding may leave the remainder a hair outside one step.
-    rest = np.clip(loss - index * step, 0.0, step)
-    above = np.expm1(-rest) / math.expm1(-step)
+    # Rounding may place the offset slightly outside one step.
+    offset = np.clip(loss - index * step, 0.0, step)
+    above = np.expm1(-offset) / math.expm1(-step)
     lowest = int(index.min())
     size = int(index.max()) - lowest + 2
     grid: Floats = np.bincount(index - lowest, weights=mass * (1 - above), minlength=size).astype(np.float64)
@@ -595,9 +635,10 @@ def connect_the_dots(loss: Floats, mass: Floats, step: float, lost: float = 0.0)
 
 
 def _without_rare(loss: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats]:
-    """Atoms without the largest losses, as many as together have less than ``rare``: they count as infinite.
+    """Remove the largest losses, up to a total probability of ``rare``; the caller counts them as infinite.
 
-    The smallest losses, as many, are raised to the next. Both are never optimistic, and keep the grid short.
+    The smallest losses, up to the same probability, are raised to the next one. Neither change is optimistic, and both
+    keep the grid short.
     """
     order = np.argsort(loss)
     loss, mass = loss[order], mass[order]
@@ -628,7 +669,11 @@ KINDS: Mapping[str, type] = {
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
-    """An event as JSON-able fields with its kind."""
+    """An event as JSON fields with its kind.
+
+    Raises:
+        PrivacyError: the type of event has no JSON form.
+    """
     for kind, cls in KINDS.items():
         if type(event) is cls:
             named = asdict(event)  # type: ignore[call-overload]
@@ -639,10 +684,10 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 
 def event_from_json(data: Any) -> Event:
-    """Read an event back.
+    """Read an event from JSON.
 
     Raises:
-        PrivacyError: an unknown kind, or fields that do not belong to it.
+        PrivacyError: the kind is unknown, or the fields do not fit it.
     """
     try:
         fields = dict(data)
@@ -651,4 +696,4 @@ def event_from_json(data: Any) -> Event:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, PrivacyError):
             raise
-        raise PrivacyError(f"This is no privacy event ({error}).") from None
+        raise PrivacyError(f"This is not a privacy event ({error}).") from None

@@ -1,4 +1,4 @@
-"""The ledger: every event of a run, what it costs, and the total; for people and as JSON that notices edits."""
+"""The ledger: every event of a run, its cost, and the total, as text and as JSON with a digest."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class LedgerEntry:
     Attributes:
         event: the mechanism.
         party: who releases.
-        released: what, in words.
-        noise: how it is protected, in words.
-        release: random text by which an entry is known in the ledgers of several plans: one release, paid for once. Empty where
-            every run makes its own.
-        parts: of an entry of several parties, what each of them releases, priced against somebody who knows the parties' secret:
-            (party, event), independent of each other given that secret. Empty where there is no such price, or the entry is one
-            party's.
+        released: description of what is released.
+        noise: description of the protection.
+        release: random text that identifies a release in the ledgers of several plans, so that it is paid for once.
+            Empty if every run makes its own release.
+        parts: for an entry of several parties, the (party, event) of each, priced against an adversary who knows the
+            parties' secret. Given the secret, they are independent. Empty if there is no such price, or if the entry
+            belongs to one party.
         kind: what was released. ``released`` says the same in words.
         column: name of the column that an entry of the kind ``AGREEMENT`` is about. Empty for other kinds.
         weights: smallest and largest step by which one record moves a counter of weighted count sketches. None where there are no
@@ -79,17 +79,19 @@ class LedgerEntry:
 
     @property
     def rests_on_secret(self) -> bool:
-        """Whether nothing is known of what it costs against somebody who knows the parties' secret."""
+        """Whether there is no bound on the cost against an adversary who knows the parties' secret."""
         return isinstance(self.event, SketchEvent | CountSketchEvent) and not self.parts
 
     def against(self, colluder: str) -> tuple[LedgerEntry, ...]:
-        """What of it tells a party, which has its own table and the secret, something of records at the others."""
+        """The entries that reveal something about other parties' records to a party that knows the secret and its own
+        table.
+        """
         if self.parts:
             return tuple(replace(self, event=event, party=party, parts=()) for party, event in self.parts if party != colluder)
         return () if self.party == colluder else (self,)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able form."""
+        """The entry as JSON fields."""
         return {
             "party": self.party,
             "released": self.released,
@@ -104,10 +106,10 @@ class LedgerEntry:
 
     @classmethod
     def from_json(cls, data: Any) -> LedgerEntry:
-        """Read an entry back.
+        """Read an entry from JSON.
 
         Raises:
-            PrivacyError: not a ledger entry.
+            PrivacyError: the data is not a ledger entry.
         """
         try:
             words = (str(data["party"]), str(data["released"]), str(data["noise"]), str(data.get("release", "")))
@@ -118,26 +120,27 @@ class LedgerEntry:
                 weights = (least, most)
             return cls(event_from_json(data["event"]), *words, parts, kind, str(data.get("column", "")), weights)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise PrivacyError(f"This is no ledger entry ({error}).") from None
+            raise PrivacyError(f"This is not a ledger entry ({error}).") from None
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """All events of a run, composed.
+    """All events of a run and their composition.
 
     Attributes:
-        entries: in order.
+        entries: the entries, in order.
         delta: the delta at which epsilon is stated, for the whole run.
-        reasons: why the total is no guarantee; empty when it is one.
-        notes: what a reader should know besides.
-        prior: how many of the first entries were released before the others' noise was chosen, which may follow their outcomes.
-            Distributions of losses do not compose then; the epsilons and deltas of these add to whatever the others spend, as
-            long as *that* was fixed beforehand (basic composition).
-        records_per_person: how many records a person has at most; the events are priced for all of them.
-        parties: who takes part and knows the secret, each of which might collude with the server.
+        reasons: why the total is no guarantee; empty if it is one.
+        notes: further remarks for readers.
+        prior: number of leading entries that were released before the noise of the others was chosen. That choice may
+            depend on their outcomes, so their loss distributions do not compose with the others. Instead, their
+            epsilons and deltas add to the total of the others (basic composition), provided that *that* total was fixed
+            beforehand.
+        records_per_person: largest number of records per person; the events are priced for all of them.
+        parties: the parties that take part and know the secret. Each of them might collude with the server.
 
     Raises:
-        PrivacyError: a prior entry without an epsilon of its own, or prior entries that have spent all of delta.
+        PrivacyError: a prior entry has no epsilon of its own, or the prior entries spend all of delta.
     """
 
     entries: tuple[LedgerEntry, ...]
@@ -151,31 +154,31 @@ class Ledger:
     def __post_init__(self) -> None:
         if not 0 <= self.prior <= len(self.entries):
             raise PrivacyError(f"A ledger of {len(self.entries)} entries cannot have {self.prior} of them spent beforehand.")
-        if not self._rest > 0:
+        if not self._remaining_delta > 0:
             raise PrivacyError(
-                f"What was released beforehand has spent a delta of {self.delta - self._rest:.3g}, all of {self.delta:.3g}: "
+                f"Earlier releases spent a delta of {self.delta - self._remaining_delta:.3g}, all of {self.delta:.3g}: "
                 "state a larger one."
             )
 
     @classmethod
     def together(cls, ledgers: Sequence[Ledger], delta: float | None = None) -> Ledger:
-        """What several runs over the same people spend together, each planned without knowing the others' outcomes.
+        """Total of several runs over the same people, each planned without knowledge of the others' outcomes.
 
-        Parties of one name are one party; one that colludes is taken to know the secrets of all runs.
+        Parties with the same name are one party. A party that colludes is assumed to know the secrets of all runs.
 
         Args:
-            ledgers: one per run.
-            delta: at which epsilon is stated; default the sum of theirs.
+            ledgers: one ledger per run.
+            delta: the delta at which epsilon is stated; default the sum of the ledgers' deltas.
 
         Raises:
-            PrivacyError: none, or runs whose neighbours differ.
+            PrivacyError: there are no ledgers, or their neighbours differ.
         """
         if not ledgers:
             raise PrivacyError("There are no ledgers to add up.")
         if len({ledger.neighbours for ledger in ledgers}) > 1:
             raise PrivacyError(
                 f"Neighbours of these runs differ ({'; '.join(sorted({ledger.neighbours for ledger in ledgers}))}): there is no "
-                "total; price each kind by itself."
+                "total; add up each kind separately."
             )
         before = distinct_releases([entry for ledger in ledgers for entry in ledger.entries[: ledger.prior]])
         entries = [*before, *(entry for ledger in ledgers for entry in ledger.entries[ledger.prior :])]
@@ -196,21 +199,21 @@ class Ledger:
 
     @property
     def standing(self) -> Standing:
-        """What the run's releases may claim."""
+        """Privacy label of the run's releases."""
         return Standing(self.epsilon, self.delta, self.neighbours, self.reasons, self.notes)
 
     def not_private(self, reason: str) -> Ledger:
-        """The same ledger, marked: its total is no guarantee, and why."""
+        """The same ledger with a further reason why its total is no guarantee."""
         return replace(self, reasons=(*self.reasons, reason))
 
     @property
-    def _rest(self) -> float:
-        """The delta that is left to what was not released beforehand."""
+    def _remaining_delta(self) -> float:
+        """Delta that the prior entries leave to the others."""
         return self.delta - spent_beforehand(self.entries[: self.prior])[1]
 
     @property
     def spent(self) -> tuple[Spent, ...]:
-        """Composed epsilon after each entry, at the ledger's delta; what was spent beforehand is added."""
+        """Composed epsilon after each entry at the ledger's delta; that of prior entries is added."""
         return self._spent_after(len(self.entries))
 
     @cached_property
@@ -218,27 +221,32 @@ class Ledger:
         return self._spent_after(1)[-1]
 
     def _spent_after(self, last: int) -> tuple[Spent, ...]:
-        """Composed epsilon after each of the last so many entries, at least."""
+        """Composed epsilon after each entry, for at least the ``last`` final entries."""
         before = list(accumulate(spent_beforehand([entry])[0] for entry in self.entries[: self.prior]))
         out = [Spent(epsilon, "added") for epsilon in before]
         if events := [entry.event for entry in self.entries[self.prior :]]:
             added = before[-1] if before else 0.0
-            composed = cumulative(events, self._rest, min(last, len(events)))
+            composed = cumulative(events, self._remaining_delta, min(last, len(events)))
             out += [Spent(spent.epsilon + added, spent.method) for spent in composed]
         return tuple(out)
 
     def group_epsilon(self, records: int) -> float:
-        """Epsilon at this ledger's delta for a person with so many records, all of them added or removed; infinite where group
-        privacy gives no bound.
+        """Epsilon at this ledger's delta for a person whose records are all added or removed.
+
+        Args:
+            records: number of records of the person.
+
+        Returns:
+            Epsilon; infinite if group privacy gives no bound.
 
         Raises:
             PrivacyError: fewer than 1 record.
         """
         before, exposed = spent_beforehand(self.entries[: self.prior])
         events = [entry.event for entry in self.entries[self.prior :]]
-        # What is (e, d)-private for one record is (k e, d k exp((k - 1) e))-private for k.
-        left = self.delta - exposed * records * math.exp((records - 1) * before)
-        return records * before + (group_epsilon(events, left, records) if left > 0 else math.inf)
+        # An (e, d)-private mechanism is (k e, d k exp((k - 1) e))-private for k records.
+        remaining = self.delta - exposed * records * math.exp((records - 1) * before)
+        return records * before + (group_epsilon(events, remaining, records) if remaining > 0 else math.inf)
 
     @property
     def epsilon(self) -> float:
@@ -247,16 +255,17 @@ class Ledger:
 
     @cached_property
     def colluding_epsilon(self) -> float | None:
-        """Epsilon at the same delta if one of the parties colludes with the server, whichever party makes it largest.
+        """Epsilon at the same delta if one party colludes with the server, for the party that makes it largest.
 
-        The two know all messages, the party's table and the parties' secret. Given these, the other parties' releases are
-        independent mechanisms on their own tables: their own entries as they stand, and their parts of the sketches at known
-        hashes. The total is about one record, or one person, added or removed at all *other* parties; what the colluding party
-        holds of a person it knows anyway. It is a bound for several that collude as well: then fewer parties' releases are at
-        stake. The synthetic table follows from the messages, so this also bounds what a party learns from it.
+        These two know all messages, the party's table and the parties' secret. Given these, the releases of the other
+        parties are independent mechanisms on their own tables: their own entries as they are, and their parts of the
+        sketches at known hashes. The total is about one record, or one person, added or removed at all *other* parties.
+        The colluding party knows its own data about a person anyway. The bound also holds if several parties collude,
+        because fewer releases then remain to protect. It also bounds what a party learns from the synthetic table,
+        which is computed from the messages.
 
-        Infinite where sketches rest on the secret alone: a geometric sketch with the record never shows a level below the
-        record's known one, which it may show without. None with fewer than two parties.
+        The total is infinite if sketches depend on the secret alone. A geometric sketch with the record never shows a
+        level below the record's known level; without the record it may. The total is None with fewer than two parties.
         """
         if len(self.parties) < 2:
             return None
@@ -270,29 +279,32 @@ class Ledger:
             if (prior, exposed, events) in seen:
                 continue
             seen.add((prior, exposed, events))
-            rest = composed_epsilon(events, self.delta - exposed).epsilon if events else 0.0
-            worst = max(worst, prior + rest)
+            later = composed_epsilon(events, self.delta - exposed).epsilon if events else 0.0
+            worst = max(worst, prior + later)
         return worst
 
     @property
     def neighbours(self) -> str:
-        """What the guarantee is about; randomised responses show how many records there are, so they can only be replaced."""
+        """The change of the tables that the guarantee is about.
+
+        Randomised responses reveal the number of records, so with them neighbours differ by replacing a record.
+        """
         replaced = any(isinstance(entry.event, GRREvent) for entry in self.entries)
         return REPLACE if replaced else neighbours_of(self.records_per_person)
 
     @property
     def method(self) -> str:
-        """How the total was composed: "pld", or "renyi" where that is smaller."""
+        """Method of composition with the smaller epsilon: "pld" or "renyi"."""
         return self._total.method
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Each entry's part of the run's zCDP-equivalent cost; they sum to 1."""
+        """Part of each entry in the zCDP cost of the run; the parts sum to 1."""
         costs = [entry.event.rho for entry in self.entries]
         return tuple(cost / sum(costs) for cost in costs)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-able form with a digest over everything that counts."""
+        """The ledger as JSON fields, with a digest of all of them."""
         entries = [
             entry.to_json() | {"share": share, "cumulative_epsilon": spent.epsilon}
             for entry, share, spent in zip(self.entries, self.shares, self.spent, strict=True)
@@ -315,19 +327,19 @@ class Ledger:
         return body | {"digest": json_digest(body).hex()}
 
     def colluding_json(self) -> dict[str, float | None]:
-        """The total if a party colludes, as a JSON field: null where no epsilon bounds it; no field where nobody can collude."""
+        """The JSON field of the total under collusion: null if infinite; no field if nobody can collude."""
         spent = self.colluding_epsilon
         return {} if spent is None else {"colluding_epsilon": spent if math.isfinite(spent) else None}
 
     @classmethod
     def from_json(cls, data: Any) -> Ledger:
-        """Read a ledger back; its total is composed again.
+        """Read a ledger from JSON and compose its total again.
 
         Raises:
-            PrivacyError: not a ledger, or one that was edited.
+            PrivacyError: the data is not a ledger, or was edited.
         """
         if not isinstance(data, dict) or not isinstance(data.get("entries"), list) or not data["entries"]:
-            raise PrivacyError("This is no ledger: it has no entries.")
+            raise PrivacyError("This is not a ledger: it has no entries; use the file that the run wrote.")
         body = {key: value for key, value in data.items() if key != "digest"}
         if data.get("digest") != json_digest(body).hex():
             raise PrivacyError("The ledger was edited (its digest does not match); use the file that the run wrote.")
@@ -354,24 +366,24 @@ class Ledger:
 
 
 def colluding_in_words(epsilon: float) -> str:
-    """The total if a party colludes, as a sentence for a terminal."""
+    """The total under collusion as a sentence."""
     if math.isinf(epsilon):
         return "If a party colludes with the server: no epsilon; these sketches rest on the parties' secret alone."
     return f"If a party colludes with the server: epsilon {epsilon:.4g} at the same delta, for what the other parties hold."
 
 
 def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
-    """Epsilon and delta that entries spend by basic composition.
+    """Epsilon and delta of prior entries by basic composition.
 
     Raises:
-        PrivacyError: one that has none, or none that is accounted for.
+        PrivacyError: an entry has no epsilon of its own.
     """
     epsilon = exposed = 0.0
     for entry in entries:
         if not isinstance(entry.event, GeometricEvent | ThresholdEvent):
             raise PrivacyError(
-                f"What was spent beforehand ({entry.released}) must have two-sided geometric noise: only a pure epsilon adds to "
-                "what follows from its outcome."
+                f"The earlier release ({entry.released}) must use two-sided geometric noise, because only a pure epsilon adds "
+                "to releases that depend on it."
             )
         epsilon += entry.event.pure_epsilon
         exposed += entry.event.exposed if isinstance(entry.event, ThresholdEvent) else 0.0
@@ -379,13 +391,13 @@ def spent_beforehand(entries: Sequence[LedgerEntry]) -> tuple[float, float]:
 
 
 def distinct_releases(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
-    """Entries without those that are a release named before."""
+    """The entries without repetitions of a named release."""
     named = {entry: None for entry in entries if entry.release}
     return tuple(entry for i, entry in enumerate(entries) if entry not in named or entry not in entries[:i])
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell; numbers, the last two, to the right."""
+    """Columns as wide as their widest cell; the last two hold numbers and are aligned to the right."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     text = len(head) - 2
 

@@ -1,13 +1,18 @@
-"""Privacy noise: a function of a key and of the exact numbers that it is added to.
+"""Privacy noise: a pseudo-random function of a key and of the exact values to which it is added.
 
-The same key and the same numbers always give the same noise, so that a release which is made again, from a copy or a backup, is
-the same bytes. Numbers that differ anywhere give noise that is independent, so that the difference of two releases shows
-nothing: a draw's key is HMAC-SHA512, under the noise's key, of SHA-256 over all draws up to this one, each with its law, its
-parameter and SHA-256 of its numbers. (RFC 6979 makes the nonce of a signature of its message in this way.) To whom the key is
-unknown the noise is random as far as HMAC and ChaCha20 are pseudo-random functions and SHA-256 has no collisions.
+The key of a draw is HMAC-SHA512, under the noise key, of SHA-256 over all draws so far. Each draw enters with its law,
+its parameter and SHA-256 of its values. (RFC 6979 derives the nonce of a signature from its message in this way.) This
+has two consequences:
 
-A party's key comes from its private key, the plan and its whole table (``party/party.py``). Who has none takes a fresh one from
-the operating system.
+* The same key and values always give the same noise. A release that is made again, from a copy or a backup, has the
+  same bytes.
+* Different values give independent noise. The difference of two releases reveals nothing.
+
+To anyone without the key, the noise is random as far as HMAC and ChaCha20 are pseudo-random functions and SHA-256 has
+no collisions.
+
+A party derives its noise key from its private key, the plan and its whole table (``party/party.py``). Without a private
+key, the operating system provides a fresh one.
 """
 
 from __future__ import annotations
@@ -29,27 +34,29 @@ Integers = npt.NDArray[np.int64]
 
 
 class Noise(Protocol):
-    """Where a party's privacy noise comes from."""
+    """Source of the privacy noise of a party."""
 
     @property
     def private(self) -> bool:
-        """Whether a release made with it is private."""
+        """Whether a release made with this noise is private."""
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """Integer values of any shape plus independent discrete Gaussian noise of parameter ``sigma``."""
+        """Add independent discrete Gaussian noise of parameter ``sigma`` to integers [any shape, int64]."""
 
     def geometrics(self, values: Integers, scale: float) -> Integers:
-        """Integer values of any shape, each plus two-sided geometric noise, P(x) proportional to exp(-|x| / scale)."""
+        """Add independent two-sided geometric noise, P(x) proportional to exp(-|x| / scale), to integers [any shape,
+        int64].
+        """
 
     def stream(self, exact: bytes) -> Callable[[int], bytes]:
-        """A function that gives so many further random bytes, for noise that is added to what ``exact`` is a digest of."""
+        """A function that returns further random bytes, for noise that is added to values whose digest is ``exact``."""
 
 
 class KeyedNoise:
     """Noise under a key.
 
     Args:
-        key: secret [32 bytes]; for one release, or one search for domains.
+        key: secret key of one release, or of one search for domains [32 bytes].
     """
 
     private = True
@@ -75,11 +82,11 @@ class KeyedNoise:
         return self._draw("bytes", 0.0, np.frombuffer(exact, np.uint8)).take
 
     def _draw(self, law: str, parameter: float, exact: npt.NDArray[np.integer]) -> Stream:
-        """The stream of the next draw."""
+        """The random stream of the next draw."""
         what = repr((law, float(parameter).hex(), exact.shape)).encode()
-        numbers = exact.astype(exact.dtype.newbyteorder("<"), copy=False)
-        # Two digests of fixed length a draw: no two sequences of draws read alike.
-        self._draws.update(hashlib.sha256(what).digest() + hashlib.sha256(numbers.data).digest())
+        values = exact.astype(exact.dtype.newbyteorder("<"), copy=False)
+        # Two digests of fixed length per draw make the sequence of draws unambiguous.
+        self._draws.update(hashlib.sha256(what).digest() + hashlib.sha256(values.data).digest())
         return Stream(hmac.digest(self._key, self._draws.digest(), "sha512"))
 
 
@@ -91,10 +98,10 @@ class SystemNoise(KeyedNoise):
 
 
 class FixedNoise(KeyedNoise):
-    """Noise under a key that anybody knows, for tests: whatever is made with it is marked as not private.
+    """Noise under a public key, for tests. Everything made with it is marked as not private.
 
     Args:
-        seed: numbers the keys.
+        seed: determines the key.
     """
 
     private = False

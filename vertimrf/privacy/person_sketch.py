@@ -1,23 +1,27 @@
-"""The law of a count sketch's likelihood ratio for a person with several records, bounded tightly.
+"""The law of the likelihood ratio of a count sketch for a person with several records, bounded tightly.
 
-Each of the person's K records has a bucket and a sign of its own, independent of the others', and adds the sign to its ``groups``
-numbers there; two records may share values, or none. Neighbours differ by all K at once. What is computed dominates the law of
-the likelihood ratio of one repetition in convex order, whatever values the records have, hence every divergence either way:
+Each of the person's K records has its own bucket and sign, independent of the others. It adds the sign to its
+``groups`` counters in that bucket. Two records may share any values. Neighbouring tables differ in all K records at
+once. The computed law dominates that of the likelihood ratio of one repetition in convex order, whatever values the
+records have. So it bounds every divergence in either direction. The steps are:
 
-1. *Which records share a bucket is told*, and their signs relative to each other: it is the same with and without the person, so
-   that telling it only helps. Of K records e more than none share with probability ``P(K balls fill K - e of B boxes)``.
-2. *None share* (e = 0; nearly always). The ratio is the mean, over all ways to place K records in different buckets, of the
-   product of K single ratios. That is a mean, over permutations of the buckets, of means over B' = floor(B / K) blocks of K
-   buckets each; within, all are independent whatever values the records share. So it is dominated by one such mean: of B'
-   independent products of K independent single ratios (Hoeffding, 1963, on U-statistics; Jensen).
-3. *m share a bucket*: they shift its numbers by a vector of length at most m sqrt(groups), as when all have the same values and
-   signs; a shorter shift is the longer one's after scaling and more noise. Then as in 2, with K - e blocks in different buckets.
-4. Products of independent ratios are dominated by that of one shift as long as all together, with one sign: multiplying its
-   coordinates by further random signs gives the former. That is loose, and serves e >= 2 alone, where the longest shift that is
-   possible, (e + 1)^2 + (K - e - 1) records squared, takes the place of all.
+1. *Reveal which records share a bucket*, and their signs relative to each other. The probabilities of these are the
+   same with and without the person, so revealing them can only help the adversary. The K records fill K - e
+   buckets with probability ``P(K balls fill K - e of B boxes)``.
+2. *No bucket is shared* (e = 0; nearly always). The ratio is the mean, over all ways to place K records in different
+   buckets, of the product of K single ratios. It is a mean over permutations of the buckets of means over B' = floor(B
+   / K) blocks of K buckets. Within a permutation all ratios are independent, whatever values the records share. So the
+   ratio is dominated by one such mean: of B' independent products of K independent single ratios (Hoeffding, 1963, on
+   U-statistics; Jensen).
+3. *m records share a bucket*. They shift its counters by a vector of length at most m sqrt(groups), reached when all
+   have the same values and signs. A shorter shift follows from the longer one by scaling and more noise. The rest is as
+   in step 2, with K - e different buckets.
+4. *Products of independent ratios* are dominated by the ratio of one shift with their total squared length and one
+   sign: multiplying its coordinates by further random signs gives the former. This bound is loose and is used for e >=
+   2 only. There the longest possible shift, of (e + 1)^2 + (K - e - 1) squared records, replaces all shifts.
 
-A person with fewer records is dominated step by step: fewer factors, more blocks. To first order the price is K^2 times that of
-one record, as for any Gaussian noise: K times in epsilon.
+A person with fewer records is dominated step by step: there are fewer factors and more blocks. To first order the price
+is K^2 times that of one record, as for Gaussian noise: K times in epsilon.
 """
 
 from __future__ import annotations
@@ -45,26 +49,30 @@ from .count_sketch import (
     reach_of,
 )
 
-__all__ = ["LEAST_BUCKETS", "LEAST_VARIANCE_PER_VALUE", "person_excess", "person_law", "person_renyi", "sharing"]
+__all__ = ["MIN_BUCKETS", "MIN_VARIANCE_PER_VALUE", "person_excess", "person_law", "person_renyi", "sharing"]
 
 Floats = npt.NDArray[np.float64]
 
-# Points per standard deviation that products of ratios are taken on, up to so many deviations; beyond, by which factor they grow.
+# Grid of products of ratios: points per standard deviation, up to NEAR deviations; then the growth factor of the steps.
 FINE, NEAR, GROWTH = 40.0, 12.0, 1.03
-# Steps that the largest ratio is divided into at most, and steps to a block at least.
-MOST_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
-# Below so many buckets, or so much noise for every group and record, the law has no tails that a grid could hold.
-LEAST_BUCKETS, LEAST_VARIANCE_PER_VALUE = 64, 1.0
+# Most steps of the largest ratio, and fewest steps per block.
+MAX_STEPS, STEPS_PER_BLOCK = 1 << 17, 256
+# With fewer buckets, or less noise per group and record, the tails of the law do not fit on a grid.
+MIN_BUCKETS, MIN_VARIANCE_PER_VALUE = 64, 1.0
 
 
 def person_excess(groups: int, variance: float, buckets: int, records: int) -> float:
-    """Variance of the ratio of one repetition, but for shared buckets; records^2 times a single one's to first order."""
+    """Variance of the ratio of one repetition without shared buckets; to first order records^2 times that of one
+    record.
+    """
     single = excess(groups, variance)
     return records * math.expm1(records * math.log1p(single)) / buckets
 
 
 def sharing(buckets: int, records: int) -> Floats:
-    """Probability that records in random buckets fill ``records`` - e of them, for e = 0, 1, ... [shape=(records,)]."""
+    """Probability that ``records`` records in random buckets fill ``records`` - e of them, for e = 0, 1, ...
+    [shape=(records,)].
+    """
     filled = np.zeros(records + 1)
     filled[0] = 1.0
     used = np.arange(records + 1)
@@ -75,16 +83,24 @@ def sharing(buckets: int, records: int) -> Floats:
 
 @lru_cache(maxsize=4)
 def person_law(groups: int, variance: float, buckets: int, records: int, rare: float = RARE) -> tuple[Floats, Floats, float]:
-    """Law of the likelihood ratio of one repetition under Q for ``records`` records, as :func:`~.count_sketch.ratio_law`.
+    """Law of the likelihood ratio of one repetition under Q for ``records`` records, as
+    :func:`~.count_sketch.ratio_law`.
 
     Args:
-        groups: values that a record has.
+        groups: number of values of a record.
         variance: kappa.
         buckets: B, at least ``records``.
-        records: of the person, 2 or more.
-        rare: probability that may be left out, about; at least RARE. The largest ratios are given up, as many as have this
-            probability with the person, and less without; as is what lies beyond the window of their mean. It is the probability
-            together with that of how records share buckets.
+        records: number of records of the person, 2 or more.
+        rare: approximate probability that may be left out, at least RARE. It is the probability together with that of
+            how records share buckets. The largest ratios are left out up to this probability with the person (and a
+            smaller one without), and everything beyond the window of their mean.
+
+    Returns:
+        Ratios [shape=(k,), float64, increasing], their probabilities under Q [shape=(k,), float64], and a bound on the
+        missing or misplaced probability.
+
+    Raises:
+        PrivacyError: the noise is too small to have a price.
     """
     reach = reach_of(rare / buckets)
     single = bucket_ratio(groups, variance, reach=reach)
@@ -103,8 +119,8 @@ def person_law(groups: int, variance: float, buckets: int, records: int, rare: f
             widest = bucket_ratio(groups, variance, math.sqrt(_widest(e, records)), reach)
             deviation, mass, given_up = _cut(*widest, given)
         blocks = buckets // (records - e)
-        step = max(math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD, float(deviation[-1]) / MOST_STEPS)
-        # On steps that are small beside their number, a mean of ratios, which lie above -1, does not fall below 0.
+        step = max(math.sqrt(float((mass * deviation**2).sum())) / STEPS_PER_SPREAD, float(deviation[-1]) / MAX_STEPS)
+        # Ratios minus 1 lie above -1. With steps that are small relative to their number, their mean stays above 0.
         step = min(step, blocks / STEPS_PER_BLOCK)
         ratio, convolved, missing = mean_law(deviation, mass, blocks, step, given)
         ratios.append(ratio)
@@ -120,9 +136,19 @@ def person_law(groups: int, variance: float, buckets: int, records: int, rare: f
 def person_renyi(
     law: tuple[Floats, Floats, float], groups: int, variance: float, buckets: int, records: int, orders: Floats, rho: float
 ) -> Floats:
-    """Rényi divergences of one repetition at each order, the larger direction; moments of products are products of moments.
+    """Rényi divergences of one repetition, the larger direction.
 
-    Beyond the highest order, and always, they are at most those of records that share values and a bucket that is known.
+    Moments of products of independent ratios are products of moments. At all orders the divergence is at most that of
+    records that share their values and a known bucket.
+
+    Args:
+        law: from :func:`person_law`.
+        groups, variance, buckets, records: as there.
+        orders: orders above 1 [shape=(k,), float64].
+        rho: approximate zCDP cost of all repetitions; see :func:`~.count_sketch.highest_order`.
+
+    Returns:
+        Divergences [shape=(k,), float64].
     """
     most = highest_order(orders, rho)
     single, double = (ratio_log_moments(groups, variance, most, weight) for weight in (1.0, 2.0))
@@ -144,12 +170,12 @@ def person_renyi(
 
 
 def _widest(e: int, records: int) -> int:
-    """The longest shift, squared, in records, where so many more share buckets than need to."""
+    """Largest squared shift, in records, if ``e`` records share buckets beyond the necessary."""
     return (e + 1) ** 2 + records - e - 1
 
 
 def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floats, Floats, float]:
-    """Law of a product of independent ratios of one law; of none it is 1. And what was given up."""
+    """Law of a product of independent ratios of one law, and the probability given up. The empty product is 1."""
     deviation, mass, given_up = np.zeros(1), np.ones(1), 0.0
     for bit in f"{exponent:b}":
         if len(mass) > 1:
@@ -162,7 +188,7 @@ def _power(law: tuple[Floats, Floats], exponent: int, rare: float) -> tuple[Floa
 
 
 def _product(one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: float) -> tuple[Floats, Floats, float]:
-    """Law of the product of two independent ratios, spread over a grid so that its mean stays; and what was given up."""
+    """Law of the product of two independent ratios on a grid that keeps its mean, and the probability given up."""
     (x, p), (y, q) = one, other
     deviation = (x[:, None] + y + x[:, None] * y).ravel()
     mass = (p[:, None] * q).ravel()
@@ -179,7 +205,7 @@ def _product(one: tuple[Floats, Floats], other: tuple[Floats, Floats], rare: flo
 
 
 def _cut(deviation: Floats, mass: Floats, rare: float) -> tuple[Floats, Floats, float]:
-    """A law [deviations increasing] without its largest ratios, and what was given up, with the person and without."""
+    """A law without its largest ratios, and the probability given up with and without the person; deviations increase."""
     above = np.cumsum((mass * (1 + deviation))[::-1])[::-1]
     kept = above >= rare
     return deviation[kept], mass[kept], 0.0 if kept.all() else 2 * rare

@@ -1,13 +1,14 @@
-"""Discrete Gaussian and two-sided geometric noise by inverting their distributions, from the stream of a key.
+"""Discrete Gaussian and two-sided geometric noise, drawn by inverting their distributions.
 
-A draw is a function of one uniform number U in [0, 1), of which 64 bits are read first. They settle nearly every draw by a
-table in double precision, whose errors are far below the margin that is left around each of its thresholds. Where U lies within
-a margin, 192 further bits of it are read, and the thresholds are computed to 100 digits. So a draw depends on neither a
-machine's floating-point numbers nor the margin: it is the value that 256 bits of U have.
+A draw is a function of one uniform number U in [0, 1). First, 64 bits of U are read. They determine nearly every draw
+by a table in double precision, whose errors are far below the margin around each of its thresholds. If U lies within a
+margin, 192 further bits of U are read and the thresholds are computed to 100 digits. So a draw depends neither on the
+floating-point arithmetic of the machine nor on the margin: it is the value given by 256 bits of U.
 
-One draw's distance from the exact law (total variation) is below :data:`DISTANCE`: thresholds are rounded to 2^-256, the
-Gaussian is cut 19 standard deviations out, and wide Gaussians are made of narrow ones (:func:`discrete_gaussian`). 2^50 draws
-together add less than 2^-130 to delta at an epsilon of 30, far below what the accountant adds for rounding.
+The total variation distance of one draw from the exact law is below :data:`DISTANCE`. It has three sources: thresholds
+are rounded to 2^-256; the Gaussian is cut at 19 standard deviations; and wide Gaussians are sums of narrow ones
+(:func:`discrete_gaussian`). 2^50 draws together add less than 2^-130 to delta at an epsilon of 30. This is far below
+what the accountant adds for rounding.
 """
 
 from __future__ import annotations
@@ -32,28 +33,29 @@ Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
-# Of one draw from the exact law.
+# Total variation distance of one draw from the exact law.
 DISTANCE = 2.0**-230
 FIRST_BITS, FURTHER_BYTES = 64, 24
 BITS = FIRST_BITS + 8 * FURTHER_BYTES
 DIGITS = 100
-# Larger scales might not fit into 64 bits.
-MOST_SCALE = 2.0**56
-# Gaussians up to this parameter are drawn from a table; wider ones are STEP times a narrower one, and one of parameter FINE.
-MOST_TABLE, STEP, FINE = 256, 32, 128
-# Standard deviations that the tables reach: in double precision, where all beyond lies within the margin, and exactly.
+# Draws of larger scales might not fit in 64 bits.
+MAX_SCALE = 2.0**56
+# Gaussians up to this parameter are drawn from a table. A wider one is STEP times a narrower one plus one of parameter
+# FINE.
+MAX_TABLE, STEP, FINE = 256, 32, 128
+# Standard deviations covered by the double-precision table (the rest lies within the margin) and by the exact one.
 REACH, EXACT_REACH = 9, 19
-# Left around thresholds in double precision. Sums of at most 2^12 terms are wrong by less than 2^-40.
+# Margin around thresholds in double precision. Sums of at most 2^12 terms have errors below 2^-40.
 MARGIN = 2.0**-38
-# The same for logarithms, relative and absolute.
+# Relative and absolute margin for logarithms.
 LOG_MARGIN = 2.0**-46
 
 
 class Stream:
-    """Uniform bits under a key, to be read once from the front; ChaCha20 makes them.
+    """Uniform bits from ChaCha20 under a key, read once from the front.
 
     Args:
-        key: of this stream alone [64 bytes].
+        key: key of this stream only [64 bytes].
     """
 
     def __init__(self, key: bytes) -> None:
@@ -66,13 +68,13 @@ class Stream:
         return self._cipher.update(bytes(count))
 
     def words(self, count: int) -> tuple[Words, int]:
-        """The next ``count`` words, and the number of the first, by which :meth:`number` knows them."""
+        """The next ``count`` words, and the index of the first one for :meth:`number`."""
         first = self._words
         self._words += count
         return np.frombuffer(self.take(8 * count), "<u8").astype(np.uint64, copy=False), first
 
     def number(self, word: int, place: int) -> int:
-        """A word with its further bits, HMAC-SHA256 of its place: U times 2^256."""
+        """A word and its 192 further bits, HMAC-SHA256 of its index, as an integer: U times 2^256."""
         more = hmac.digest(self._further, place.to_bytes(8, "little"), "sha256")[:FURTHER_BYTES]
         return word << (BITS - FIRST_BITS) | int.from_bytes(more, "little")
 
@@ -80,25 +82,28 @@ class Stream:
 def discrete_gaussian(stream: Stream, count: int, sigma: float) -> Integers:
     """Independent draws of P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers.
 
-    A draw of parameter s above MOST_TABLE is STEP * Y + Z, with Z of parameter FINE and Y of parameter sqrt(s^2 - FINE^2) /
-    STEP. That is of the same law: P(STEP Y + Z = x) is exp(-x^2 / (2 s^2)) times the sum over y of exp(-(y - c)^2 / (2 t^2)),
-    for a c that depends on x, and t = FINE sqrt(s^2 - FINE^2) / (STEP s) > 3.4; by Poisson summation that sum is the same for
-    all c but for a part of 2.1 exp(-2 pi^2 t^2) < 2^-330.
+    A draw of parameter s above MAX_TABLE is STEP * Y + Z. Z has parameter FINE, and Y has parameter sqrt(s^2 - FINE^2)
+    / STEP. The sum has the right law: P(STEP Y + Z = x) is exp(-x^2 / (2 s^2)) times the sum over y of exp(-(y - c)^2 /
+    (2 t^2)), for a c that depends on x, and t = FINE sqrt(s^2 - FINE^2) / (STEP s) > 3.4. By Poisson summation, that
+    sum is the same for all c up to a relative difference of 2.1 exp(-2 pi^2 t^2) < 2^-330.
 
     Args:
-        stream: where uniform bits come from.
-        count: how many draws.
-        sigma: above 0, at most MOST_SCALE.
+        stream: source of uniform bits.
+        count: number of draws.
+        sigma: above 0, at most MAX_SCALE.
+
+    Returns:
+        Draws [shape=(count,), int64].
 
     Raises:
-        PrivacyError: another sigma.
+        PrivacyError: sigma lies outside this range.
     """
     _check_scale(sigma)
     return _gaussian(stream, count, Fraction(sigma) ** 2)
 
 
 def _gaussian(stream: Stream, count: int, variance: Fraction) -> Integers:
-    if variance <= MOST_TABLE**2:
+    if variance <= MAX_TABLE**2:
         return _from_table(stream, count, variance)
     wide = _gaussian(stream, count, (variance - FINE**2) / STEP**2)
     return STEP * wide + _from_table(stream, count, Fraction(FINE**2))
@@ -107,7 +112,7 @@ def _gaussian(stream: Stream, count: int, variance: Fraction) -> Integers:
 def _from_table(stream: Stream, count: int, variance: Fraction) -> Integers:
     words, first = stream.words(count)
     low, high, reach = _thresholds(variance)
-    # Thresholds that a word has reached for certain, and those that it may have reached.
+    # Number of thresholds that a word has certainly reached, and whether it may have reached another.
     drawn = np.searchsorted(high, words, side="right")
     near = np.searchsorted(low, words, side="right") != drawn
     edge = np.uint64(int(MARGIN * 2**FIRST_BITS))
@@ -121,10 +126,10 @@ def _from_table(stream: Stream, count: int, variance: Fraction) -> Integers:
 
 @lru_cache(maxsize=64)
 def _thresholds(variance: Fraction) -> tuple[Words, Words, int]:
-    """Of each value but the highest, P(X <= value) less and plus the margin, as words; and minus the lowest value."""
+    """P(X <= value) minus and plus the margin as words, for each value but the highest; and the lowest value, negated."""
     reach = math.ceil(REACH * math.sqrt(variance))
     mass = np.exp(-0.5 * np.arange(reach + 1, dtype=np.float64) ** 2 / float(variance))
-    # P(X >= x) for x = 0 .. reach, unnormalised, added up from the smallest.
+    # P(X >= x) for x = 0 .. reach, unnormalised, summed from the smallest.
     above = np.cumsum(mass[::-1])[::-1]
     total = above[0] + above[1]
     below = np.concatenate([above[:0:-1], total - above[1:]]) / total
@@ -134,11 +139,11 @@ def _thresholds(variance: Fraction) -> tuple[Words, Words, int]:
 
 @lru_cache(maxsize=16)
 def _exact_thresholds(variance: Fraction) -> tuple[list[int], int]:
-    """Of each value but the highest, floor(2^256 P(X <= value)); and minus the lowest value."""
+    """floor(2^256 P(X <= value)) for each value but the highest; and the lowest value, negated."""
     reach = math.ceil(EXACT_REACH * math.sqrt(variance)) + 1
     with localcontext() as context:
         context.prec = DIGITS
-        # Of 0, 1, 2, ... relative to 0: q, q^4, q^9, ... for q = exp(-1 / (2 variance)).
+        # Masses of 0, 1, 2, ... relative to that of 0: 1, q, q^4, q^9, ... with q = exp(-1 / (2 variance)).
         power = (Decimal(-variance.denominator) / (2 * Decimal(variance.numerator))).exp()
         ratio = power * power
         masses = [Decimal(1)]
@@ -153,22 +158,27 @@ def _exact_thresholds(variance: Fraction) -> tuple[list[int], int]:
 
 
 def two_sided_geometric(stream: Stream, count: int, scale: float) -> Integers:
-    """Independent draws of P(x) proportional to exp(-|x| / scale) on the integers: each the difference of two geometric ones.
+    """Independent draws of P(x) proportional to exp(-|x| / scale) on the integers.
+
+    Each draw is the difference of two geometric draws.
 
     Args:
-        stream: where uniform bits come from.
-        count: how many draws.
-        scale: above 0, at most MOST_SCALE.
+        stream: source of uniform bits.
+        count: number of draws.
+        scale: above 0, at most MAX_SCALE.
+
+    Returns:
+        Draws [shape=(count,), int64].
 
     Raises:
-        PrivacyError: another scale.
+        PrivacyError: the scale lies outside this range.
     """
     _check_scale(scale)
     return _geometric(stream, count, scale) - _geometric(stream, count, scale)
 
 
 def _geometric(stream: Stream, count: int, scale: float) -> Integers:
-    """P(G >= k) = exp(-k / scale): the whole part of -scale log(U)."""
+    """Geometric draws, P(G >= k) = exp(-k / scale): the integer part of -scale log(U) [shape=(count,)]."""
     words, first = stream.words(count)
     with np.errstate(divide="ignore"):
         least = -np.log((words.astype(np.float64) + 1) * 2.0**-FIRST_BITS) * scale
@@ -183,12 +193,12 @@ def _geometric(stream: Stream, count: int, scale: float) -> Integers:
 
 
 def _exact_geometric(number: int, scale: float) -> int:
-    """The same of U = (number + 1/2) / 2^256."""
+    """The geometric draw of U = (number + 1/2) / 2^256."""
     with localcontext() as context:
         context.prec = DIGITS
         return int(-Decimal(scale) * (Decimal(2 * number + 1) / 2 ** (BITS + 1)).ln())
 
 
 def _check_scale(scale: float) -> None:
-    if not 0 < scale <= MOST_SCALE:
-        raise PrivacyError(f"Noise is drawn of a scale above 0 and up to {MOST_SCALE:.3g}, not {scale}; choose another epsilon.")
+    if not 0 < scale <= MAX_SCALE:
+        raise PrivacyError(f"The noise scale must be above 0 and at most {MAX_SCALE:.3g}, not {scale}; choose another epsilon.")

@@ -1,7 +1,7 @@
-"""What a release claims: private for which neighbours, at which (epsilon, delta); or not private, and why.
+"""The privacy label of a release: private at some (epsilon, delta) for which neighbours, or not private and why.
 
-Every file that leaves a role carries its standing, and every command that writes or reads one shows it. What does not state
-its standing, or states it in a way that does not add up, is not private.
+Every file that leaves a role carries its label, and every command that reads or writes one shows it. A file without a
+label, or with a contradictory one, is treated as not private.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ REPLACE = "replace one record"
 
 @dataclass(frozen=True)
 class Standing:
-    """The standing of a release.
+    """Privacy label of a release.
 
     Attributes:
-        epsilon, delta: what the whole run that it belongs to spends at most; None where no mechanism protects it.
-        neighbours: which change of the tables they are about: what :func:`neighbours_of` says, or :data:`REPLACE`.
-        reasons: why it is not private, whatever epsilon says; empty when it is.
-        notes: what a reader should know besides.
+        epsilon, delta: upper bounds on what the whole run spends; None if no mechanism protects the release.
+        neighbours: the change of the tables to which they apply: from :func:`neighbours_of`, or :data:`REPLACE`.
+        reasons: why the release is not private, whatever epsilon says; empty if it is private.
+        notes: further remarks for readers.
     """
 
     epsilon: float | None
@@ -49,15 +49,15 @@ class Standing:
         return not self.reasons
 
     def because(self, *reasons: str) -> Standing:
-        """The same standing with further reasons why it is not private, each once."""
+        """The same label with further reasons why the release is not private, without repetitions."""
         return replace(self, reasons=(*self.reasons, *(r for r in dict.fromkeys(reasons) if r not in self.reasons)))
 
     def noting(self, *notes: str) -> Standing:
-        """The same standing with further notes."""
+        """The same label with further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
     def __str__(self) -> str:
-        """One line, and one more per note."""
+        """One line, plus one line per note."""
         if self.private:
             line = f"Private ({self.neighbours}): epsilon {self.epsilon:.4g} at delta {self.delta:.3g}, for the whole run."
         else:
@@ -77,7 +77,7 @@ class Standing:
 
     @classmethod
     def from_json(cls, data: Any) -> Standing:
-        """Read a standing back; one that is missing, incomplete or contradicts itself is not private."""
+        """Read a label from JSON. A missing, incomplete or contradictory label means not private."""
         if not isinstance(data, dict) or set(data) != FIELDS:
             return UNSTATED
         reasons, notes = data["reasons"], data["notes"]
@@ -92,19 +92,19 @@ class Standing:
 
 
 def neighbours_of(records: int) -> str:
-    """The change of tables that a guarantee is about which covers a person with so many records."""
+    """The change of the tables covered by a guarantee for people with up to this many records."""
     return ADD_OR_REMOVE if records == 1 else PERSON.format(records)
 
 
 def _is_number(value: Any, least: float, most: float) -> bool:
-    """Whether a value is a number, at least the one and below the other."""
+    """Whether a value is a number of at least ``least`` and below ``most``."""
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < most and value < LARGEST
 
 
-# Larger whole numbers are no decimals any more, and cannot be shown as such.
+# Larger integers have no decimal form.
 LARGEST = 1e300
 PERSON_TEXT = re.compile(PERSON.format(r"[1-9][0-9]*"))
 FIELDS = {"private", "neighbours", "epsilon", "delta", "reasons", "notes"}
-NOT_STATED = "it does not state its standing"
+NOT_STATED = "it has no valid privacy label"
 UNSTATED = Standing(None, None, reasons=(NOT_STATED,))
 EXACT = Standing(None, None, reasons=("exact statistics of the real tables, do not publish",))

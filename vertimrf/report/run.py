@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import MessageError
 from ..files import container
-from ..files.atomic import MOST_JSON, open_regular, read_json
+from ..files.atomic import MAX_JSON, open_regular, read_json
 from ..named_model import Model
 from ..plan.schema import Schema
 from ..privacy.standing import Standing
@@ -210,7 +210,7 @@ def _is_model(path: Path) -> bool:
 
 def _report(path: Path) -> Any:
     """The content of a JSON file if its kind is "report"; else None."""
-    if path.stat().st_size > MOST_JSON:
+    if path.stat().st_size > MAX_JSON:
         return None
     content = read_json(path, "report", MessageError)
     return content if isinstance(content, dict) and content.get("kind") == "report" else None

@@ -11,7 +11,7 @@ import string
 
 from ..errors import MessageError, PlanError
 from ..files import sealed
-from ..files.atomic import MOST_JSON, MOST_KEY, parse_json
+from ..files.atomic import MAX_JSON, MAX_KEY, parse_json
 from ..keys import Offer, PrivateKey, called, read_base64
 from ..message import largest_message
 from ..plan.plan import Plan
@@ -55,11 +55,11 @@ def most_bytes(name: str, plan: Plan | None = None) -> int:
     """
     match name:
         case "offer" | "envelopes":
-            return MOST_KEY
+            return MAX_KEY
         case "message" if plan is not None:
             return sealed.most_bytes(largest_message(plan))
         case "plan":
-            return MOST_JSON
+            return MAX_JSON
     return 0
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import tomli_w
 
 from ..errors import MessageError, RunError, VertiMRFError
-from ..files.atomic import DRAFT, MOST_KEY, open_regular, read_bytes, sync, write_bytes, write_text
+from ..files.atomic import DRAFT, MAX_KEY, open_regular, read_bytes, sync, write_bytes, write_text
 from ..keys import PrivateKey
 from ..plan.plan import Plan
 from .state import RunState, Step
@@ -278,7 +278,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
             "makes one."
         )
     try:
-        return tomllib.loads(read_bytes(folder / SETTINGS, "run's settings", RunError, MOST_KEY).decode())
+        return tomllib.loads(read_bytes(folder / SETTINGS, "run's settings", RunError, MAX_KEY).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{folder / SETTINGS} cannot be read ({error}); mend it.") from None
 

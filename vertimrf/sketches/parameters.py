@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from ..errors import PlanError, PrivacyError
 from ..files.bits import packed_size
 from ..privacy.accountant import epsilon as composed_epsilon
-from ..privacy.events import MOST_COUNT_VARIANCE, CountSketchEvent, Event, GRREvent, SketchEvent
+from ..privacy.events import MAX_COUNT_VARIANCE, CountSketchEvent, Event, GRREvent, SketchEvent
 from ..privacy.ledger import Kind, LedgerEntry
 from .claims import claimed_phantoms
 
@@ -276,8 +276,8 @@ class CountSketchPlan(CrossPartyRelease):
                 f"These count sketches have noise of variance {self.variance:g} where a record adds to {moved} numbers: it takes "
                 "at least that much, or the record alone would show."
             )
-        if (most := max(self.weights, default=1) * self.variance) > MOST_COUNT_VARIANCE:
-            raise PlanError(f"Noise of variance {most:,.0f} is more than can be drawn ({MOST_COUNT_VARIANCE:,.0f}).")
+        if (most := max(self.weights, default=1) * self.variance) > MAX_COUNT_VARIANCE:
+            raise PlanError(f"Noise of variance {most:,.0f} is more than can be drawn ({MAX_COUNT_VARIANCE:,.0f}).")
 
     @property
     def numbers(self) -> int:

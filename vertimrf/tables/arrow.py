@@ -1,4 +1,4 @@
-"""Arrow tables out of files and data frames, and into files."""
+"""Read Arrow tables from files and data frames, and write them to files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from ..errors import MessageError, TableError
-from ..files.atomic import MOST_KEY, open_regular, read_bytes, replacing, write_text
+from ..files.atomic import MAX_KEY, open_regular, read_bytes, replacing, write_text
 from ..files.canonical import json_of
 from ..privacy.standing import UNSTATED, Standing
 from .read_options import DEFAULT, ReadOptions
@@ -27,36 +27,35 @@ from .read_options import DEFAULT, ReadOptions
 __all__ = ["Pieces", "Source", "check_output", "open_pieces", "read_arrow", "read_standing", "write_table"]
 
 Source = Any  # a path, or any object that read_arrow turns into an Arrow table
-# Where a table states its standing: under this key of its metadata, or, if its format has none, in a file of this ending.
+# A table carries its privacy label under this key of its metadata or, if its format has none, in a file with this
+# ending.
 STANDING_KEY = b"vertimrf.standing"
 STANDING_FILE = ".standing.json"
-# Of a table that is read in pieces, so many cells lie in memory at a time, in so many rows at most.
+# Most cells, and most rows, of a piece of a table.
 PIECE_CELLS, PIECE_ROWS = 1 << 23, 1 << 18
-# Of a CSV file, so many bytes are read at a time: the first, but for rows that are longer. What Arrow says of such a row.
+# Bytes of a CSV file that are read at a time: the first, unless a row is longer. Then Arrow's error for such a row.
 BLOCKS = (1 << 22, 1 << 26, 1 << 30)
 STRADDLING = "straddling object"
-# Of a column of a Parquet file, so many bytes are read at a time.
+# Bytes of a column of a Parquet file that are read at a time.
 READ_BYTES = 1 << 20
-# Types of text, and of its bytes.
+# Types of text, and the types of their bytes.
 RAW = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
-
-
 
 
 def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     """Read a table.
 
     Args:
-        source: the path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, told apart by content; or a
-            pandas or polars frame, lazy ones too, a DuckDB relation, an Arrow table or record batch, or any object with
+        source: path of a CSV (plain or gzipped), Parquet or Arrow IPC/Feather file, distinguished by content; or a
+            pandas or polars frame (also lazy), a DuckDB relation, an Arrow table or record batch, or any object with
             ``__arrow_c_stream__`` or ``__dataframe__``.
-        read: how a CSV file is written.
+        read: format of a CSV file.
 
     Returns:
-        The Arrow table. Columns of a CSV file are text, so that 007 stays 007; a schema says what they mean.
+        The Arrow table. Columns of a CSV file are text, so that 007 stays 007; the schema gives them meaning.
 
     Raises:
-        TableError: missing file, or not a table.
+        TableError: the file is missing, or the source is not a table.
     """
     if isinstance(source, str | os.PathLike):
         return read_file(Path(source), read)
@@ -65,18 +64,19 @@ def read_arrow(source: Source, read: ReadOptions = DEFAULT) -> pa.Table:
     return table
 
 
-# What is told of a row that cannot be read: the row's text, and how many cells it has.
+# Called for an unreadable row with its text and its number of cells.
 Unreadable = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A table that is gone through in pieces, as often as need be; of a file no more than a piece lies in memory.
+    """A table that can be read in pieces, any number of times. Only one piece of a file is in memory at a time.
 
     Attributes:
-        names: its columns.
-        where: what to call it in errors.
-        batches: gives its rows, of these columns, in batches of any size; told of rows as :meth:`read` is.
+        names: column names.
+        where: name of the table, for errors.
+        batches: returns the rows of some columns in batches of any size; calls its second argument as :meth:`read`
+            does.
     """
 
     names: tuple[str, ...]
@@ -87,42 +87,45 @@ class Pieces:
         """The rows in order, in tables that are not empty.
 
         Args:
-            columns: which, in the order of the tables'; None for all.
-            unreadable: called for every row of a CSV file that has not as many cells as the header, which is left out then;
-                without it the file is refused.
+            columns: names of columns, in the order wanted; default all.
+            unreadable: called for every row of a CSV file that has more or fewer cells than the header; such rows are
+                left out. Without it, the file is refused.
 
         Raises:
             TableError: the file cannot be read to its end.
         """
         columns = self.names if columns is None else columns
         most = min(max(PIECE_CELLS // max(len(columns), 1), 1), PIECE_ROWS)
-        held: list[pa.RecordBatch] = []
+        pending: list[pa.RecordBatch] = []
         room = most
         for batch in self.batches(columns, unreadable):
-            arrays = [mended(own) for own in batch.columns]
+            arrays = [mended(column) for column in batch.columns]
             batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names) if arrays else batch
             start = 0
             while start < batch.num_rows:
-                held.append(batch.slice(start, room))
-                start += held[-1].num_rows
-                room -= held[-1].num_rows
+                pending.append(batch.slice(start, room))
+                start += pending[-1].num_rows
+                room -= pending[-1].num_rows
                 if not room:
-                    yield pa.Table.from_batches(held)
-                    held, room = [], most
-        if held:
-            yield pa.Table.from_batches(held)
+                    yield pa.Table.from_batches(pending)
+                    pending, room = [], most
+        if pending:
+            yield pa.Table.from_batches(pending)
 
     def whole(self) -> pa.Table:
-        """All rows and columns in memory, without rows that cannot be read."""
+        """All rows and columns in memory, without unreadable rows."""
         pieces = list(self.read(unreadable=lambda *_: None))
         return pa.concat_tables(pieces) if pieces else pa.table({name: pa.nulls(0) for name in self.names})
 
     def cells(self, column: str, rows: Sequence[int]) -> list[pa.Scalar]:
-        """Cells of a column.
+        """Some cells of a column.
 
         Args:
-            column: its name.
-            rows: from 0, increasing.
+            column: name of the column.
+            rows: rows, counted from 0, increasing.
+
+        Returns:
+            The cells, in order.
         """
         out: list[pa.Scalar] = []
         first = 0
@@ -136,12 +139,10 @@ class Pieces:
 
 
 def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
-    """A table in pieces, out of what :func:`read_arrow` reads.
-
-    Columns of a CSV file are text, as there.
+    """Open anything that :func:`read_arrow` reads as a table in pieces. Columns of a CSV file are text.
 
     Raises:
-        TableError: missing file, or not a table.
+        TableError: the file is missing, or the source is not a table.
     """
     if isinstance(source, Pieces):
         return source
@@ -167,17 +168,17 @@ def open_pieces(source: Source, read: ReadOptions = DEFAULT) -> Pieces:
 def _file_batches(
     path: Path, kind: str, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable | None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a file, each read when it is asked for."""
+    """Batches of a file, each read on demand."""
     with _reading(path):
         if kind == "parquet":
-            # Ahead of time it would read whole row groups, which may be the whole file.
+            # Reading ahead would load whole row groups, which may be the whole file.
             with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES) as file:
                 yield from file.iter_batches(batch_size=PIECE_ROWS // 4, columns=list(columns))
         elif kind == "arrow":
             with pa.ipc.open_file(str(path)) as file:
                 count = file.num_record_batches
             for i in range(count):
-                # Opened anew for each, so that pages of those gone through are not kept.
+                # The file is opened again for each batch, so that pages of earlier batches are released.
                 with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:
                     batch = file.get_batch(i).select(list(columns))
                     check_sound(batch)
@@ -188,7 +189,7 @@ def _file_batches(
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """What Arrow and the file system say of a file, as an error of ours."""
+    """Turn errors of Arrow and of the file system into a TableError."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError) as error:
@@ -196,7 +197,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def from_object(source: Source) -> pa.Table:
-    """An Arrow table out of an object in memory."""
+    """Convert an object in memory to an Arrow table."""
     if isinstance(source, pa.Table):
         return source
     source = executed(source)
@@ -217,8 +218,8 @@ def from_object(source: Source) -> pa.Table:
 
 
 def _from_pandas(frame: Any) -> pa.Table:
-    """An Arrow table of a pandas frame. A column of objects of several kinds, which Arrow has no type for, is read as text."""
-    # A named index is a column to whoever named it; the default one is not.
+    """Convert a pandas frame. Columns of objects of several kinds, for which Arrow has no type, become text."""
+    # A named index counts as a column; the default index does not.
     named = any(name is not None for name in frame.index.names)
     try:
         return pa.Table.from_pandas(frame, preserve_index=named)
@@ -234,7 +235,7 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 
 def _text_of(value: Any) -> str:
-    """A Python object as the text that a CSV file would have."""
+    """A Python object as the text that a CSV file would hold."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool):
@@ -243,13 +244,14 @@ def _text_of(value: Any) -> str:
 
 
 def executed(source: Source) -> Source:
-    """What a query that has not run yet yields, a lazy frame of polars or a relation of DuckDB; anything else as it is."""
+    """Run a lazy polars frame or a DuckDB relation; return any other object unchanged."""
     package = type(source).__module__.partition(".")[0].lstrip("_")
     try:
         if package == "polars" and type(source).__name__ == "LazyFrame":
             return source.collect()
         if package == "duckdb" and hasattr(source, "fetch_arrow_table"):
-            # All at once: the stream of a relation keeps its connection from other queries until it is read to the end.
+            # Fetch all rows at once: a relation's stream blocks its connection for other queries until it is read to
+            # the end.
             return source.to_arrow_table() if hasattr(source, "to_arrow_table") else source.fetch_arrow_table()
     except Exception as error:  # whatever the query's engine calls it
         raise TableError(f"The {type(source).__name__} cannot be read as a table ({one_line(error)}).") from None
@@ -257,7 +259,7 @@ def executed(source: Source) -> Source:
 
 
 def read_file(path: Path, read: ReadOptions) -> pa.Table:
-    """An Arrow table out of a file."""
+    """Read an Arrow table from a file."""
     kind = file_kind(path)
     with _reading(path):
         if kind == "parquet":
@@ -265,7 +267,7 @@ def read_file(path: Path, read: ReadOptions) -> pa.Table:
         elif kind == "arrow":
             with pa.memory_map(str(path)) as file:
                 table = pa.ipc.open_file(file).read_all()
-                # Offsets and indices that lead elsewhere, which nobody else looks at.
+                # Nothing else checks that offsets and indices stay within the data.
                 table.validate(full=True)
         else:
             names = csv_names(path, read)
@@ -275,7 +277,7 @@ def read_file(path: Path, read: ReadOptions) -> pa.Table:
 
 
 def file_kind(path: Path) -> str:
-    """ "parquet", "arrow" or "csv", by the first bytes."""
+    """Kind of a file by its first bytes: "parquet", "arrow" or "csv"."""
     try:
         with open_regular(path) as file:
             head = file.read(6)
@@ -286,29 +288,30 @@ def file_kind(path: Path) -> str:
     kind = "parquet" if head.startswith(b"PAR1") else "arrow" if head == b"ARROW1" else "csv"
     named = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}.get(path.suffix, kind)
     if named != kind:
-        raise TableError(f"{path} is not a table: its name says {named}, its content does not.")
+        raise TableError(f"{path} is not a table: its suffix says {named}, but its content differs; rename or replace the file.")
     if not head:
         raise TableError(f"{path} is empty; a table needs a header and records.")
     return kind
 
 
 def check_sound(batch: pa.RecordBatch) -> None:
-    """Offsets and indices must not lead elsewhere, which nobody else looks at; text may be any bytes (:func:`mended`).
+    """Check that offsets and indices stay within the data, which nothing else does. Text may be any bytes
+    (:func:`mended`).
 
     Raises:
-        pa.ArrowInvalid: they do.
+        pa.ArrowInvalid: they do not.
     """
-    for own in batch.columns:
-        # A dictionary is a column like others.
-        for part in (own.dictionary, own.indices) if pa.types.is_dictionary(own.type) else (own,):
+    for column in batch.columns:
+        # A dictionary is checked like a column.
+        for part in (column.dictionary, column.indices) if pa.types.is_dictionary(column.type) else (column,):
             raw = RAW.get(part.type)
             (part if raw is None else part.view(raw)).validate(full=True)
-        if not pa.types.is_dictionary(own.type) or own.type.value_type not in RAW:
-            own.validate(full=own.type not in RAW)
+        if not pa.types.is_dictionary(column.type) or column.type.value_type not in RAW:
+            column.validate(full=column.type not in RAW)
 
 
 def mended(column: pa.Array) -> pa.Array:
-    """A column whose text is UTF-8: other bytes stand as their ``\\xNN``, as in a CSV file."""
+    """A column with valid UTF-8 text; invalid bytes are written as ``\\xNN``, as in a CSV file."""
     if pa.types.is_dictionary(column.type) and column.type.value_type in RAW:
         texts = mended(column.dictionary)
         return column if texts is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, texts)
@@ -318,14 +321,14 @@ def mended(column: pa.Array) -> pa.Array:
         column.validate(full=True)
     except pa.ArrowInvalid:
         cells = column.view(RAW[column.type]).to_pylist()
-        return pa.array([None if own is None else own.decode("utf-8", "backslashreplace") for own in cells], column.type)
+        return pa.array([None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in cells], column.type)
     return column
 
 
 class _Decoded:
-    """A file's text as UTF-8, whatever it is written in; what is no text in that encoding stands as its ``\\xNN``.
+    """A file's text as UTF-8; bytes that are invalid in its encoding are written as ``\\xNN``.
 
-    Arrow refuses a file for one such byte, and does not survive every error of a codec.
+    Arrow refuses a file with one such byte, and some codec errors crash it.
     """
 
     def __init__(self, file: pa.NativeFile, encoding: str) -> None:
@@ -335,7 +338,7 @@ class _Decoded:
         self.closed = False
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """At most ``size`` bytes; empty at the end."""
         while not self._ready:
             data = self._file.read(size)
             self._ready = self._decoder.decode(data, not data).encode()
@@ -353,37 +356,38 @@ class _Decoded:
 def csv_batches(
     path: Path, read: ReadOptions, columns: Sequence[str], unreadable: Unreadable | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """A CSV file's rows; every cell stays text, and only cells with nothing between the commas are null.
+    """Rows of a CSV file. Every cell is text; only cells with nothing between the delimiters are null.
 
     Args:
-        path, read: the file, and how it is written.
-        columns: those to read.
+        path, read: the file and its format.
+        columns: columns to read.
         unreadable: see :meth:`Pieces.read`.
     """
     types = dict.fromkeys(csv_names(path, read), pa.string())
-    given = told = 0
+    given = reported = 0
     for block_size in BLOCKS:
-        # A row that is longer than a block has the file read again in larger ones, from the first row that was not given yet.
+        # If a row is longer than a block, the file is read again in larger blocks, from the first row that was not yet
+        # returned.
         before, seen = given, 0
 
         def invalid(row: pa.csv.InvalidRow) -> str:
-            nonlocal seen, told
+            nonlocal seen, reported
             if unreadable is None:
                 return "error"
             seen += 1
-            if seen > told:
-                told = seen
+            if seen > reported:
+                reported = seen
                 unreadable(row.text, row.actual_columns)
             return "skip"
 
         try:
             with _open_csv(path, read, block_size, invalid, types, list(columns)) as reader:
                 for batch in reader:
-                    left = batch.slice(min(before, batch.num_rows))
-                    before -= batch.num_rows - left.num_rows
-                    given += left.num_rows
-                    if left.num_rows:
-                        yield left
+                    unread = batch.slice(min(before, batch.num_rows))
+                    before -= batch.num_rows - unread.num_rows
+                    given += unread.num_rows
+                    if unread.num_rows:
+                        yield unread
             return
         except pa.ArrowInvalid as error:
             if STRADDLING not in str(error) or block_size == BLOCKS[-1]:
@@ -391,10 +395,10 @@ def csv_batches(
 
 
 def csv_names(path: Path, read: ReadOptions) -> list[str]:
-    """The columns of a CSV file.
+    """Column names of a CSV file.
 
     Raises:
-        TableError: two have one name.
+        TableError: two columns have the same name.
     """
     for block_size in BLOCKS:
         try:
@@ -429,13 +433,17 @@ def _open_csv(
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether a file starts as gzip does."""
+    """Whether a file is compressed by gzip."""
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Column names must be distinct."""
+    """Check that column names are distinct.
+
+    Raises:
+        TableError: two columns have the same name.
+    """
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -444,39 +452,39 @@ def check_names(names: Sequence[str], where: str) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error's text, without the full stop."""
+    """The first line of an error's text without the full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def check_output(path: str | os.PathLike[str]) -> str:
-    """The format, as a suffix, that :func:`write_table` would write a file in.
+    """The file suffix that determines the format of :func:`write_table`.
 
     Raises:
-        TableError: no format goes with the name.
+        TableError: no format belongs to the name.
     """
     name = Path(path).name
     for suffix in (".csv", ".csv.gz", ".parquet", ".arrow", ".feather"):
         if name.endswith(suffix):
             return suffix
-    raise TableError(f"{path}: no table format goes with this name; end it in .csv, .csv.gz, .parquet or .arrow.")
+    raise TableError(f"{path} has no known table suffix; use .csv, .csv.gz, .parquet or .arrow.")
 
 
 def write_table(
     table: pa.Table | Iterable[pa.Table], path: str | os.PathLike[str], standing: Standing | None = None
 ) -> int:
-    """Write a table, whole or not at all: .parquet, .arrow or .feather, .csv or .csv.gz by suffix.
+    """Write a table atomically as .parquet, .arrow, .feather, .csv or .csv.gz, by suffix.
 
     Args:
-        table: what to write; or pieces of it, one at least, with the same columns.
-        path: where to.
-        standing: what the table may claim; Parquet and Arrow files carry it in their schema's metadata, and CSV files, which
-            have none, get a file beside them. None for tables that claim nothing.
+        table: the table; or at least one piece of it, all with the same columns.
+        path: the file.
+        standing: privacy label. Parquet and Arrow files carry it in the metadata of their schema; a CSV file gets a
+            file beside it. None for tables without a label.
 
     Returns:
-        The rows written.
+        Number of rows written.
 
     Raises:
-        TableError: another suffix, or the file cannot be written.
+        TableError: the suffix is unknown, or the file cannot be written.
     """
     path = Path(path)
     kind = check_output(path)
@@ -495,7 +503,7 @@ def write_table(
                     writer.write_table(piece.cast(schema))
                     rows += piece.num_rows
             if kind.startswith(".csv") and standing is not None:
-                # Before the table is there, which it then never is without; and for this table alone.
+                # The label is written before the table, so the table never lacks it, and it holds for this table only.
                 beside = {"standing": standing.to_json(), "sha256": _sha256(draft)}
                 write_text(f"{path}{STANDING_FILE}", json.dumps(beside) + "\n")
     except (pa.ArrowException, OSError) as error:
@@ -505,7 +513,7 @@ def write_table(
 
 @contextlib.contextmanager
 def _writer(path: Path, kind: str, schema: pa.Schema) -> Iterator[Any]:
-    """What writes tables of a schema to a file, piece by piece."""
+    """A writer of tables of this schema, piece by piece."""
     if kind == ".parquet":
         with pa.parquet.ParquetWriter(path, schema) as writer:
             yield writer
@@ -521,13 +529,16 @@ def _writer(path: Path, kind: str, schema: pa.Schema) -> Iterator[Any]:
 
 
 def read_standing(source: Source) -> Standing:
-    """What a table says of itself; without a well-formed word it is not private.
+    """Privacy label of a table. A table without a valid label is not private.
 
     Args:
         source: as for :func:`read_arrow`.
 
+    Returns:
+        The label.
+
     Raises:
-        TableError: missing file, or not a table.
+        TableError: the file is missing, or is not a table.
     """
     try:
         if not isinstance(source, str | os.PathLike):
@@ -535,7 +546,7 @@ def read_standing(source: Source) -> Standing:
         path = Path(source)
         kind = file_kind(path)
         if kind == "csv":
-            beside = json_of(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MOST_KEY))
+            beside = json_of(read_bytes(f"{path}{STANDING_FILE}", "standing", MessageError, MAX_KEY))
             return Standing.from_json(beside["standing"]) if beside["sha256"] == _sha256(path) else UNSTATED
         if kind == "parquet":
             return _stated(pa.parquet.read_schema(path))

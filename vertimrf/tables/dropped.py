@@ -1,4 +1,4 @@
-"""What a party's releases leave out of its table: records that do not fit, counted by reason, for that party's own eyes."""
+"""Records that a party's releases leave out, counted by reason, for that party only."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..errors import SchemaError, TableError
 __all__ = ["NONE", "Dropped", "Kind", "Reason"]
 
 Kind = Literal["unreadable", "no id", "no person", "repeated id", "missing", "outside", "impossible"]
-# Reasons that lie in the table; the others lie in the schema as well.
+# Reasons in the table itself; the others concern the schema as well.
 OF_THE_TABLE: tuple[Kind, ...] = ("unreadable", "no id", "no person", "repeated id")
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One reason for which records were dropped.
+    """One reason why records were dropped.
 
     Attributes:
-        kind: what it is.
-        what: the column, or the impossible combination in words; empty where the record as such is meant.
-        count: how many records it applies to; several reasons may apply to one record.
-        sentence: how many, where, the first of them, and the remedy.
+        kind: kind of reason.
+        what: the column, or the impossible combination in words; empty if the whole record is concerned.
+        count: number of records; several reasons may apply to one record.
+        sentence: the number of records, where they are, the first of them, and the remedy.
     """
 
     kind: Kind
@@ -33,20 +33,21 @@ class Reason:
 
 @dataclass(frozen=True)
 class Dropped:
-    """Records of a table that take no part in what is released of it.
+    """Records of a table that are left out of its releases.
 
-    The numbers are exact: they stay with the party, and are part of no message, answer, exit code or file that leaves it.
+    The numbers are exact and stay with the party. They are part of no message, answer, exit code or file that leaves
+    it.
 
     Attributes:
-        records: how many.
-        reasons: why.
+        records: number of records.
+        reasons: why they were dropped.
     """
 
     records: int = 0
     reasons: tuple[Reason, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
-        """For the party's operator: how many records were dropped, and a sentence for every reason; none if none were."""
+        """Lines for the party's operator: the number of dropped records and each reason; no lines if there are none."""
         if not self.records:
             return ()
         several = self.records > 1
@@ -54,14 +55,14 @@ class Dropped:
         return (f"{whole}; this stays here.", *(reason.sentence for reason in self.reasons))
 
     def also(self, records: int, reason: Reason) -> Dropped:
-        """These, and so many of the others for another reason."""
+        """These, and ``records`` further records for another reason."""
         return Dropped(self.records + records, (*self.reasons, reason))
 
     def refuse(self) -> None:
-        """For what is not private and needs every record: none may have been dropped.
+        """Raise an error if a record was dropped; for outputs that are not private and need every record.
 
         Raises:
-            TableError, SchemaError: some were; the first reason's sentence.
+            TableError, SchemaError: a record was dropped; the message is that of the first reason.
         """
         for reason in self.reasons:
             raise (TableError if reason.kind in OF_THE_TABLE else SchemaError)(reason.sentence)

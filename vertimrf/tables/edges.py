@@ -1,4 +1,4 @@
-"""Bin edges for numbers, such that values drawn inside the bins again have the mean and the spread of those read."""
+"""Bin edges such that values redrawn inside the bins keep the mean and the spread of the original values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 __all__ = ["decimals_of", "drafted_edges", "merge_cells"]
 
-# Edges are chosen among so many quantiles, and among the quantiles of the tails halved again and again.
+# Candidate edges are this many quantiles, and the quantiles of the tails, halved repeatedly.
 QUANTILES = 96
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 
 
 def decimals_of(values: npt.NDArray[np.float64]) -> int | None:
-    """Digits after the point that all numbers do with, or None if six are too few."""
-    for digits in range(MOST_DECIMALS + 1):
+    """Digits after the decimal point that suffice for all numbers; None if six are too few."""
+    for digits in range(MAX_DECIMALS + 1):
         scaled = values * 10.0**digits
         if (np.abs(scaled - np.round(scaled)) <= 1e-6).all():
             return digits
@@ -24,18 +24,19 @@ def decimals_of(values: npt.NDArray[np.float64]) -> int | None:
 
 
 def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
-    """Edges of at most so many bins that cost the least spread.
+    """Edges of at most ``bins`` bins with the least cost in spread.
 
-    A value drawn evenly inside a bin is off by the bin's width and by the distance of its middle from the mean inside. The sum of
-    both squares over all records is least, among the candidates, by dynamic programming: bins are narrow where values are many,
-    but also in the tails, where few records are far from the middle; a value that many records have gets a bin of its own.
+    A value drawn uniformly inside a bin is off by the bin's width and by the distance of its middle from the mean
+    inside. The edges minimise the sum of both squares over all records, by dynamic programming over the candidates. So
+    bins are narrow where values are many, but also in the tails, where few records lie far from the middle. A frequent
+    value gets a bin of its own.
 
     Args:
-        counts: records by number [finite, at least one].
-        bins: most bins.
+        counts: number of records by value; values are finite, at least one.
+        bins: largest number of bins.
 
     Returns:
-        Increasing edges, at least 2; the first is the least number, the last the greatest, or the next that is possible.
+        Increasing edges, at least 2. The first is the least value; the last is the greatest, or the next possible one.
     """
     values = np.array(sorted(counts))
     weights = np.array([counts[value] for value in values.tolist()], float)
@@ -58,16 +59,19 @@ def drafted_edges(counts: Mapping[float, int], bins: int) -> tuple[float, ...]:
 
 
 def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], bins: int) -> tuple[float, ...]:
-    """Neighbouring cells of a histogram taken together into bins that lose little of the spread, and of what tells records apart.
+    """Merge neighbouring cells of a histogram into bins that keep most of the spread and of the differences between
+    records.
+
+    The bins minimise the sum of two losses. The first is the spread added by drawing values uniformly inside their
+    bins, as a part of the spread that one bin would add. The second is the probability that two records share a bin.
 
     Args:
-        edges: of the cells [shape=(k + 1,), increasing].
-        mass: of the cells, none negative, not all 0 [shape=(k,)].
-        bins: most bins.
+        edges: edges of the cells [shape=(k + 1,), float64, increasing].
+        mass: mass of the cells, none negative, not all 0 [shape=(k,), float64].
+        bins: largest number of bins.
 
     Returns:
-        Some of the edges, the first and the last among them. The sum of two losses is least: the spread that values drawn evenly
-        inside their bins add, as a part of the spread that one bin would add, and the chance that two records share a bin.
+        Some of the edges, including the first and the last.
     """
     middle = (edges[:-1] + edges[1:]) / 2
     number, total = np.append(0, np.cumsum(mass)), np.append(0, np.cumsum(mass * middle))
@@ -82,7 +86,7 @@ def merge_cells(edges: npt.NDArray[np.float64], mass: npt.NDArray[np.float64], b
 def _cheapest(
     first: npt.NDArray[np.int64], end: npt.NDArray[np.int64], cost: npt.NDArray[np.float64], bins: int
 ) -> npt.NDArray[np.int64]:
-    """Which edges to keep so that the costs of at most so many bins, each from ``first`` to ``end``, sum to the least."""
+    """The edges that minimise the total cost of at most ``bins`` bins; a bin goes from ``first`` to ``end``."""
     edges = int(end.max()) + 1
     costs = np.full((edges, edges), np.inf)
     costs[first, end] = cost
@@ -104,7 +108,7 @@ def _cheapest(
 def _candidates(
     values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], after: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Where an edge may be; ``after`` is the next possible number of each."""
+    """Candidate edges; ``after`` is the next possible number after each value."""
     if len(values) <= QUANTILES:
         heavy = np.ones(len(values), bool)
         at = values
@@ -114,6 +118,6 @@ def _candidates(
         share = np.cumsum(weights) / weights.sum()
         at = values[np.minimum(np.searchsorted(share, levels), len(values) - 1)]
         heavy = weights * QUANTILES >= weights.sum()
-    # The greatest number is inside the last bin, unless that is a bin of its own.
+    # The greatest number lies inside the last bin, unless it has a bin of its own.
     ends = after[heavy]
     return np.unique(np.concatenate([at, values[heavy], ends, values[:1], values[-1:]]))

@@ -1,4 +1,4 @@
-"""Record ids: their digests, and the check that they are distinct."""
+"""Record ids: formats, keyed digests, and the check that ids are distinct."""
 
 from __future__ import annotations
 
@@ -34,20 +34,23 @@ __all__ = [
 
 DIGIT, LETTER = "0", "a"
 LONGEST_SHAPE = 40
-# Of rows at fault, so many are named.
+# Number of examples of faulty rows in messages.
 EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class IdKeys:
-    """Keys of the digests of ids, which tables share whose ids are to meet; their text form hides them.
+    """Keys of the digests of ids. Tables whose ids must match share them. They do not appear in the text form.
 
-    Whoever may choose an id must not have them: he could find one with the digest of somebody else's
+    Nobody who can choose an id may know these keys: with them, one can find an id with the digest of another
     (:mod:`vertimrf.kernels.digest`). Parties derive them from their secret (:func:`vertimrf.party.secret.id_keys`).
 
     Attributes:
-        records: 16 bytes, for the ids of records.
-        persons: 16 bytes, for the ids of persons.
+        records: key for ids of records [16 bytes].
+        persons: key for ids of persons [16 bytes].
+
+    Raises:
+        TableError: a key has another length.
     """
 
     records: bytes = field(repr=False)
@@ -59,15 +62,23 @@ class IdKeys:
 
     @classmethod
     def drawn(cls) -> IdKeys:
-        """Fresh keys from the operating system, for tables that one process reads."""
+        """New keys from the operating system, for tables read by one process."""
         return cls(secrets.token_bytes(KEY_BYTES), secrets.token_bytes(KEY_BYTES))
 
 
 def format_ids(column: pa.ChunkedArray, formats: Sequence[str], where: str = "Record ids") -> pa.ChunkedArray:
-    """Ids written another way, see :class:`ReadOptions`; what is not text is made text first.
+    """Normalise ids; other types than text become text first.
+
+    Args:
+        column: the ids.
+        formats: names of formats; see :class:`ReadOptions`.
+        where: name of the column, for errors.
+
+    Returns:
+        The normalised ids; the column itself if there are no formats.
 
     Raises:
-        TableError: a format that there is not, or ids of a type that cannot be any.
+        TableError: a format is unknown, or the type cannot hold ids.
     """
     formats = check_formats(formats)
     if not formats:
@@ -86,7 +97,7 @@ def format_ids(column: pa.ChunkedArray, formats: Sequence[str], where: str = "Re
 
 
 def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Ids as the text whose digest they have; null for bytes that are no text. Raises as :func:`plain_ids`."""
+    """Ids as the text that is hashed; null for bytes that are not UTF-8. Raises as :func:`plain_ids`."""
     column = plain_ids(column, where)
     if is_uuid(column.type):
         offsets, text = uuid_text(column)
@@ -95,28 +106,28 @@ def as_texts(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     try:
         return column.cast(pa.large_string())
     except pa.ArrowInvalid:
-        return pa.chunked_array([pa.array([text_of(own) for own in column.to_pylist()], pa.large_string())])
+        return pa.chunked_array([pa.array([text_of(value) for value in column.to_pylist()], pa.large_string())])
 
 
-def text_of(own: bytes | None) -> str | None:
-    """The text that bytes are in UTF-8, or None."""
+def text_of(value: bytes | None) -> str | None:
+    """Bytes decoded as UTF-8, or None."""
     try:
-        return None if own is None else own.decode()
+        return None if value is None else value.decode()
     except UnicodeDecodeError:
         return None
 
 
 def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Ids as text, bytes, whole numbers or UUIDs, however a file or frame stores them; null where a number is not whole.
+    """Ids as text, bytes, integers or UUIDs, however they are stored; null for numbers that are not whole.
 
     Raises:
-        TableError: ids of another type.
+        TableError: the type cannot hold ids.
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
     if pa.types.is_floating(kind):
-        # Frames with gaps hold whole numbers as decimals.
+        # Data frames with missing values store integers as decimals.
         values = pc.fill_null(column.cast(pa.float64()), float("nan")).combine_chunks().to_numpy(zero_copy_only=False)
         whole = (values == np.floor(values)) & (np.abs(values) <= 2**53)
         return pa.chunked_array([pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)])
@@ -128,10 +139,11 @@ def plain_ids(column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
 
 
 def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
-    """Records by the shape of their id, most frequent first: every digit as 0, every letter as a or A, at most 40 of them.
+    """Count records by the shape of their id, most frequent first.
 
-    Runs of digits, or of letters of one kind, are written once, so that 5 and 57 are of one shape; numbers with zeros in front
-    are "00...": these are what ids are often written with and without.
+    A shape writes every digit as 0 and every letter as a or A, up to 40 characters. Runs of digits, or of letters of
+    one case, are written once, so 5 and 57 have one shape. Numbers with leading zeros are "00...", because ids often
+    differ in these.
     """
     if is_bytes(column.type):
         return {"(bytes)": len(column)}
@@ -151,24 +163,24 @@ def id_shapes(column: pa.ChunkedArray) -> dict[str, int]:
 
 def most_shapes(*counted: Mapping[str, int]) -> dict[str, int]:
     """Shapes of several pieces of a table together, most frequent first."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for one in counted:
-        found.update(one)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        totals.update(one)
+    return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
 
 def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
-    """64-bit keyed digests of record ids; a whole number has the digest of its decimal text, so 42 meets "42".
+    """64-bit keyed digests of record ids. An integer has the digest of its decimal text, so 42 matches "42".
 
     Args:
-        key: 16 bytes.
+        key: key of the digests [16 bytes].
         ids: integers, or fixed-width NumPy strings or bytes [shape=(n,)].
 
     Returns:
-        [shape=(n,), uint64]
+        Digests [shape=(n,), uint64].
 
     Raises:
-        TableError: ids of another kind.
+        TableError: ids of another type or shape.
     """
     ids = np.asarray(ids)
     if ids.ndim != 1:
@@ -183,35 +195,35 @@ def record_digests(key: bytes, ids: npt.NDArray) -> npt.NDArray[np.uint64]:
 
 
 def cell_value(cell: pa.Scalar) -> Any:
-    """A cell's value, or its text where Python has no such value."""
+    """A cell's value as a Python object, or as text if Python has no such value."""
     try:
         return cell.as_py()
     except (OverflowError, ValueError):
-        # Dates beyond the year 9999, and parts of seconds that Python's lack.
+        # Dates after the year 9999, and fractions of seconds finer than Python's.
         return cell.cast(pa.string()).as_py()
 
 
 def shown(cell: pa.Scalar) -> str:
-    """A cell's value for an error: text quoted, at most 60 characters."""
+    """A cell's value for messages: at most 60 characters, text in quotes."""
     value = cell_value(cell)
     text = repr(value) if isinstance(value, str | bytes) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether cells are text, however stored."""
+    """Whether a type is text, however stored."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    """Whether cells are bytes of any number."""
+    """Whether a type is variable-length bytes."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def is_uuid(kind: pa.DataType) -> bool:
-    """Whether cells are UUIDs."""
+    """Whether a type is UUID."""
     return bool(getattr(kind, "extension_name", "") == "arrow.uuid")
 
 
@@ -220,8 +232,8 @@ class Absent:
     """Records without an id.
 
     Attributes:
-        count: how many there are.
-        rows: the first of them, from 0.
+        count: number of records.
+        rows: the first of them, counted from 0.
     """
 
     count: int = 0
@@ -229,18 +241,20 @@ class Absent:
 
     @classmethod
     def of(cls, present: npt.NDArray[np.bool_], before: int = 0) -> Absent:
-        """Those of a piece that comes after ``before`` records, by which records have an id [shape=(n,)]."""
+        """Records without an id in a piece that follows ``before`` records; ``present`` marks those with one
+        [shape=(n,)].
+        """
         rows = np.flatnonzero(~present)
         return cls(len(rows), tuple((before + rows[:EXAMPLES]).tolist()))
 
     def then(self, later: Absent, before: int = 0) -> Absent:
-        """These, and those of a piece that comes after ``before`` records."""
+        """These, and those of a piece that follows ``before`` records."""
         if not later.count:
             return self
         return Absent(self.count + later.count, (*self.rows, *(before + row for row in later.rows))[:EXAMPLES])
 
     def sentence(self, where: str) -> str:
-        """How many, the first of them, and the remedy."""
+        """A sentence with the number of records, the first of them, and the remedy."""
         examples = ", ".join(str(row + 1) for row in self.rows) + (", ..." if self.count > EXAMPLES else "")
         return (
             f"{where}: {self.count:,} record{'s have' if self.count > 1 else ' has'} no id (row {examples}); "
@@ -249,18 +263,18 @@ class Absent:
 
 
 def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.uint64]:
-    """64-bit keyed digests of ids; a whole number has the digest of its decimal text, a UUID that of its usual text.
+    """64-bit keyed digests of ids. An integer has the digest of its decimal text, a UUID that of its usual text.
 
     Args:
-        key: 16 bytes, one half of :class:`IdKeys`.
-        column: text, bytes, whole numbers or UUIDs.
-        where: names the column in errors.
+        key: one key of :class:`IdKeys` [16 bytes].
+        column: text, bytes, integers or UUIDs.
+        where: name of the column, for errors.
 
     Returns:
         Digests [shape=(n,), uint64].
 
     Raises:
-        TableError: null or empty ids, or ids of another type.
+        TableError: an id is null or empty, or the type cannot hold ids.
     """
     digests, present = digested(key, column, where)
     if not present.all():
@@ -271,10 +285,13 @@ def digest_ids(key: bytes, column: pa.ChunkedArray, where: str) -> npt.NDArray[n
 def digested(
     key: bytes, column: pa.ChunkedArray, where: str
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """As :func:`digest_ids`, of a piece of a table, and which records have an id [shape=(n,)]; the digests of others say nothing.
+    """Digests of a piece of a table as :func:`digest_ids`, with missing ids allowed.
+
+    Returns:
+        Digests [shape=(n,), uint64], and which records have an id [shape=(n,), bool]. Other digests have no meaning.
 
     Raises:
-        TableError: ids of another type.
+        TableError: the type cannot hold ids.
     """
     column = plain_ids(column, where)
     missing = column.is_null()
@@ -290,12 +307,12 @@ def digested(
     array = column.cast(pa.large_binary()).combine_chunks()
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    # Empty columns may have no buffer at all.
+    # Empty columns may have no buffer.
     return digest_strings(key, bounds, np.frombuffer(data or b"", np.uint8)), present
 
 
 def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """The usual text of UUIDs, as offsets [shape=(n + 1,)] into bytes."""
+    """The usual text of UUIDs as offsets [shape=(n + 1,), int64] into bytes [uint8]."""
     array = column.combine_chunks().storage
     raw = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, 16)[array.offset : array.offset + len(array)]
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -307,13 +324,13 @@ def uuid_text(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
 
 
 def repeated(digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The digests that several records have, each once, increasing."""
+    """Digests that several records have, each once, increasing."""
     ordered = np.sort(digests)
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def repetition(count: int, examples: Sequence[str], where: str) -> str:
-    """A sentence on so many records that have an id which another one has too, such as these."""
+    """A sentence about ``count`` records whose id another record has as well, with examples."""
     listed = ", ".join(dict.fromkeys(examples))
     return (
         f"{where}: {count:,} record{'s repeat' if count > 1 else ' repeats'} an id that another has "

@@ -1,4 +1,4 @@
-"""A schema drafted from private tables: for trials, and for its owners to correct; no privacy guarantee covers it."""
+"""Draft a schema from private tables, for simulations and for correction by its owners; no privacy guarantee covers it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ __all__ = ["Draft", "Flag", "draft_schema", "drafted"]
 
 LOG = logging.getLogger(__name__)
 
-# A draft lists up to so many numbers; more it bins.
+# Columns with at most this many numbers are listed; others are binned, into at most this many bins.
 LISTED_NUMBERS = 64
 DRAFTED_BINS = 16
-# Of a column of text it lists up to so many values, the most frequent ones; the rest is `other`.
+# Most values listed of a column of text: the most frequent ones; all others become OTHER.
 LISTED_TEXTS = 256
 OTHER = "other"
-# Longer on average, text with more values than are listed is prose; and text with nearly as many values as records names them.
+# With more values than are listed, text is prose if longer than this on average, and names records if its values are
+# more than this part of the records.
 PROSE = 40
 UNIQUE = 0.5
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -45,33 +46,33 @@ ISO = {
 
 @dataclass(frozen=True)
 class Flag:
-    """A column that somebody should look at.
+    """A column that its owner should check.
 
     Attributes:
         table: name of the table, or party.
         column: name of the column.
-        found: what is odd about it.
+        problem: what is unusual about it.
         done: what the draft does about it.
         excluded: whether the draft leaves it out.
     """
 
     table: str
     column: str
-    found: str
+    problem: str
     done: str
     excluded: bool = False
 
     def __str__(self) -> str:
-        return f"{self.table}: column {self.column!r} {self.found}: {self.done}."
+        return f"{self.table}: column {self.column!r} {self.problem}: {self.done}."
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A drafted schema, and what its owners should look at.
+    """A drafted schema, and the columns that its owners should check.
 
     Attributes:
-        schema: marked ``public=False``.
-        flags: columns with something odd about them, table by table.
+        schema: the schema, marked ``public=False``.
+        flags: unusual columns, table by table.
     """
 
     schema: Schema
@@ -79,29 +80,33 @@ class Draft:
 
 
 class _Excluded(Exception):
-    """A column without a domain; the text says what it has instead."""
+    """The column has no domain; the text says what it has instead."""
 
 
 def draft_schema(
     tables: Sequence[pa.Table], id: str | None, names: Sequence[str] | None = None, drop: Iterable[str] = ()
 ) -> Draft:
-    """A schema read off the tables themselves, marked ``public=False``.
+    """Draft a schema from the tables, marked ``public=False``.
 
-    Text, and up to 64 distinct numbers, become categorical; other numbers, dates and times get their bounds and up to 16 bins,
-    narrow where values are many and in the tails (:mod:`vertimrf.tables.edges`); missing values become a category where there are
-    any. A text column that holds nothing but numbers, or dates, or times, counts as such, because all columns of CSV files are
-    read as text. What has no domain is left out; of text with more than 256 values the rarest become "other"; columns of one name
-    and type in several tables are taken for one that all of them hold. All of this is flagged.
+    Text, and up to 64 distinct numbers, become categorical. Other numbers, dates and times get their bounds and up to
+    16 bins (:mod:`vertimrf.tables.edges`). Missing values become a category if there are any. A text column that holds
+    only numbers, or only dates or times, is treated as these, because columns of CSV files are read as text.
+
+    The following is flagged: columns without a domain, which are left out; text with more than 256 values, the rarest
+    of which become "other"; and columns with the same name and type in several tables, which are treated as one column.
 
     Args:
         tables: one Arrow table per party.
         id: the id column, which is left out; None if there is none.
-        names: the parties' names; default "party1", "party2", ...
+        names: names of the parties; default "party1", "party2", ...
         drop: columns to leave out.
 
+    Returns:
+        The schema and the flags.
+
     Raises:
-        TableError: a table has no id column or no records, or a column to drop is in no table.
-        SchemaError: a table without a column that has a domain, or columns of one name and different types in two tables.
+        TableError: a table has no id column or no records, or no table has a column to drop.
+        SchemaError: a table has no column with a domain, or two tables have columns of one name and different types.
     """
     import pyarrow as pa
 
@@ -118,31 +123,33 @@ def draft_schema(
             raise TableError(f"Table {i + 1} has no id column {id!r}; its columns are {', '.join(table.column_names)}.")
         if not table.num_rows:
             raise TableError(f"Table {i + 1} has no records.")
-        held = parties.setdefault(party, [])
+        attributes = parties.setdefault(party, [])
         for name in table.column_names:
             if name == id or name in dropped:
                 continue
 
-            def flag(found: str, done: str, excluded: bool = False, party: str = party, name: str = name) -> None:
-                flags.append(Flag(party, name, found, done, excluded))
+            def flag(problem: str, done: str, excluded: bool = False, party: str = party, name: str = name) -> None:
+                flags.append(Flag(party, name, problem, done, excluded))
 
             column = table[name]
-            alike = [other[name] for other in tables if name in other.column_names]
-            if len(alike) > 1 and len({each.type for each in alike}) == 1:
-                column = pa.chunked_array([chunk for each in alike for chunk in each.chunks])
-                flag("is in several tables", "taken for one column; rename it in one of them if it is another")
+            namesakes = [other[name] for other in tables if name in other.column_names]
+            if len(namesakes) > 1 and len({each.type for each in namesakes}) == 1:
+                column = pa.chunked_array([chunk for each in namesakes for chunk in each.chunks])
+                flag("is in several tables", "treated as one column; rename it in one of them if they differ")
             try:
-                held.append(draft_attribute(name, column, flag))
+                attributes.append(draft_attribute(name, column, flag))
             except _Excluded as reason:
                 flag(str(reason), "left out", excluded=True)
-        if not held:
+        if not attributes:
             why = f"; {flags[-1]}" if flags else ""
-            raise SchemaError(f"Table {i + 1} has no column with a domain besides the id{why}")
+            raise SchemaError(f"Table {i + 1} has no column with a domain except the id{why}")
     return Draft(Schema.of(parties, public=False), tuple(flags))
 
 
 def drafted(tables: Sequence[pa.Table], id: str | None, person: str | None = None) -> tuple[Schema, list[pa.Table]]:
-    """A drafted schema, and the columns that it has; its flags are logged as warnings. Raises as :func:`draft_schema`."""
+    """A drafted schema and the tables with its columns; flags are logged as warnings. Arguments and errors:
+    :func:`draft_schema`.
+    """
     draft = draft_schema(tables, id, drop=() if person is None else (person,))
     for flag in draft.flags:
         LOG.warning("%s", flag)
@@ -151,14 +158,14 @@ def drafted(tables: Sequence[pa.Table], id: str | None, person: str | None = Non
 
 
 def draft_attribute(name: str, column: pa.ChunkedArray, flag: Callable[[str, str], None]) -> Attribute:
-    """An attribute whose domain is what a column holds; ``flag`` is told what is odd about it, and what was done."""
+    """Draft an attribute from a column; ``flag`` receives each problem and what was done about it."""
     counts, missing, infinite = counted(column)
     if not counts:
         raise _Excluded("has no values at all" if not infinite else "has no finite values")
     if infinite:
-        flag(f"has {infinite:,} infinite values", "they count as the nearest bound")
+        flag(f"has {infinite:,} infinite values", "each is replaced by the nearest bound")
     if len(counts) == 1 and not missing:
-        flag("has the same value in every record", "kept; it costs nothing and tells nothing")
+        flag("has the same value in every record", "kept; it costs no budget")
     if {type(value) for value in counts} == {bool}:
         return Attribute.categorical(name, [False, True], missing=missing)
     instants = as_instants(counts, column.type)
@@ -178,7 +185,7 @@ def draft_attribute(name: str, column: pa.ChunkedArray, flag: Callable[[str, str
 
 
 def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
-    """Records by value, whether some have none, and how many have an infinite one."""
+    """Number of records by value, whether some are missing, and the number of infinite values."""
     import pyarrow as pa
 
     try:
@@ -199,7 +206,7 @@ def counted(column: pa.ChunkedArray) -> tuple[dict[Any, int], bool, int]:
 
 
 def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
-    """The same counts by number, or None if a value is no finite number, or a text like 007 that would change."""
+    """The counts by number; None if a value is not a finite number, or a text such as 007 that would change."""
     numbers: dict[float, int] = {}
     for value, count in counts.items():
         text = isinstance(value, str) and PLAIN_NUMBER.fullmatch(value)
@@ -213,7 +220,7 @@ def as_numbers(counts: Mapping[Any, int]) -> dict[float, int] | None:
 
 
 def as_instants(counts: Mapping[Any, int], kind: pa.DataType) -> tuple[Calendar, str | None, dict[float, int]] | None:
-    """The same counts by date or time as numbers, which kind of them, and their time zone; None if some value is none."""
+    """The kind of calendar, the time zone, and the counts by date or time as a number; None if a value is neither."""
     import pyarrow as pa
 
     zone: str | None = None
@@ -223,10 +230,10 @@ def as_instants(counts: Mapping[Any, int], kind: pa.DataType) -> tuple[Calendar,
     else:
         if not all(isinstance(value, str) for value in counts):
             return None
-        found = [known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)]
-        if not found:
+        matching = [known for known in CALENDARS if all(ISO[known].fullmatch(value) for value in counts)]
+        if not matching:
             return None
-        calendar = found[0]
+        calendar = matching[0]
         if calendar == "timestamp" and any(re.search(r"(Z|[-+]\d{2}:?\d{2})$", value[11:]) for value in counts):
             zone = "UTC"
     moments: dict[float, int] = {}
@@ -240,7 +247,7 @@ def as_instants(counts: Mapping[Any, int], kind: pa.DataType) -> tuple[Calendar,
 
 
 def drafted_numbers(name: str, numbers: Mapping[float, int], missing: bool, clamp: bool) -> Attribute:
-    """A numeric attribute, or a categorical one of few numbers."""
+    """A numeric attribute, or a categorical one if there are few numbers."""
     values = sorted(numbers)
     digits = decimals_of(np.array(values))
     if len(values) <= LISTED_NUMBERS and not clamp:

@@ -11,61 +11,60 @@ from ..errors import TableError
 
 __all__ = ["DEFAULT", "FORMATS", "ReadOptions", "check_formats"]
 
-# How ids that are written differently are normalised, in this order: surrounding spaces dropped, letters made small, 123.0 made
-# 123, leading zeros dropped.
+# Formats of ids, applied in this order: drop surrounding spaces; lower case; 123.0 becomes 123; drop leading zeros.
 FORMATS = ("strip", "lower", "whole", "unpad")
-# Encodings of Python's that write names of hosts and source code, not files.
+# Python encodings of host names and source code, which files do not use.
 NO_FILES = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape")
-FORMAT_HELP = "For ids that others write differently: strip, lower, whole (123.0 is 123), unpad (00123 is 123); with commas."
+FORMAT_HELP = "Normalise ids: strip, lower, whole (123.0 is 123), unpad (00123 is 123); separate several with commas."
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
-    """Id formats, each once, in the order of :data:`FORMATS`.
+    """Id formats without repetitions, in the order of :data:`FORMATS`.
 
     Raises:
-        TableError: no such format.
+        TableError: a format is unknown.
     """
     if unknown := [name for name in formats if name not in FORMATS]:
-        raise TableError(f"There is no id format {unknown[0]!r}; they are {', '.join(FORMATS)}.")
+        raise TableError(f"There is no id format {unknown[0]!r}; choose among {', '.join(FORMATS)}.")
     return tuple(name for name in FORMATS if name in formats)
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a table is read: which rows belong to one person, how ids are normalised, how CSV files are written.
+    """How a table is read: records of one person, normalised ids, and the format of CSV files.
 
     Attributes:
-        person: the column that says whose a record is, where people have several; None if every record is a person's only one.
-        id_format: how ids that other parties write differently are normalised (:data:`FORMATS`).
-        ignore_extra: leave out columns that the schema does not have, instead of refusing the table.
-        delimiter: between the cells of a CSV file, one ASCII character.
-        encoding: of the text of a CSV file, a name that Python knows; bytes that are not text in it are read as ``\\xNN``.
+        person: column of person ids, if people have several records; None if every record is a different person.
+        id_format: how to normalise ids that parties write differently (:data:`FORMATS`).
+        ignore_extra: ignore columns that the schema does not have, instead of refusing the table.
+        delimiter: separator between cells of a CSV file, one ASCII character.
+        encoding: Python name of the text encoding of a CSV file. Invalid bytes are read as ``\\xNN``.
 
     Raises:
-        TableError: no such id format, delimiter or encoding.
+        TableError: an id format, delimiter or encoding is unknown.
     """
 
-    person: str | None = field(default=None, metadata={"help": "Column that says whose a record is, where people have several."})
+    person: str | None = field(default=None, metadata={"help": "Column of person ids, if people have several records."})
     id_format: tuple[str, ...] = field(default=(), metadata={"help": FORMAT_HELP})
     ignore_extra: bool = field(
-        default=False, metadata={"help": "Leave out columns that the plan does not know, instead of refusing the table."}
+        default=False, metadata={"help": "Ignore columns that the plan does not have, instead of refusing the table."}
     )
-    delimiter: str = field(default=",", metadata={"help": "Between the cells of CSV files; \\t for tabs."})
-    encoding: str = field(default="utf-8", metadata={"help": "Of the text of CSV files, such as latin-1."})
+    delimiter: str = field(default=",", metadata={"help": "Separator between cells of CSV files; \\t for tabs."})
+    encoding: str = field(default="utf-8", metadata={"help": "Text encoding of CSV files, such as latin-1."})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id_format", check_formats(self.id_format))
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
             raise TableError(f"The delimiter of a CSV file is one ASCII character, not {self.delimiter!r}.")
         try:
-            # Which also knows the codecs that turn text into text, or bytes into bytes.
+            # TextIOWrapper refuses codecs from text to text or from bytes to bytes.
             io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
             known = codecs.lookup(self.encoding).name.replace("-", "_") not in NO_FILES
         except (LookupError, ValueError):
             known = False
         if not known:
             raise TableError(
-                f"There is no encoding {self.encoding!r} that text files are written in; give a name such as utf-8 or latin-1."
+                f"There is no text encoding {self.encoding!r}; give a name such as utf-8 or latin-1."
             )
 
 

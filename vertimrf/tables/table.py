@@ -1,4 +1,4 @@
-"""Tables: record ids and integer codes out of files and data frames, and values of the original kind out of codes."""
+"""Tables: encode record ids and values from files and data frames as digests and integer codes."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = [
 
 LOG = logging.getLogger(__name__)
 
-# Marks for cells without a code.
+# Codes of cells that have no value in the domain.
 MISSING, OUTSIDE = -1, -2
-# Python reads no longer numbers.
+# Python parses no longer integers.
 LONGEST_NUMBER = 4300
-# Of the text of a row that cannot be read, so much is shown.
+# Characters shown of an unreadable row.
 SHOWN = 60
 
 Encode = Callable[[pa.ChunkedArray], npt.NDArray[np.int32]]
@@ -54,14 +54,18 @@ Watch = Callable[[pa.Table, Sequence[npt.NDArray[np.int32]]], None]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One party's encoded records.
+    """Encoded records of one party.
 
     Attributes:
         attributes: one per row of ``codes``.
-        digests: 64-bit keyed digest of each record's id [shape=(n,), uint64], distinct.
-        codes: attribute-major codes [shape=(d, n), uint16, C-contiguous], each below its attribute's size.
-        persons: 64-bit keyed digest of the id of each record's person [shape=(n,), uint64]; None where every record is a person.
-        dropped: what the table that was read has besides, for its holder's eyes; nothing that leaves is made of it.
+        digests: 64-bit keyed digests of the record ids, distinct [shape=(n,), uint64].
+        codes: attribute-major codes, each below its attribute's size [shape=(d, n), uint16, C-contiguous].
+        persons: 64-bit keyed digests of the ids of the records' persons [shape=(n,), uint64]; None if every record is a
+            person.
+        dropped: records of the source that were left out, for their holder only. No output depends on it.
+
+    Raises:
+        TableError: the arrays do not fit each other.
     """
 
     attributes: tuple[Attribute, ...]
@@ -72,7 +76,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.persons is not None and self.persons.shape != self.digests.shape:
-            raise TableError(f"A table of {len(self.digests)} records has as many persons, not {len(self.persons)}.")
+            raise TableError(f"A table of {len(self.digests)} records needs as many persons, not {len(self.persons)}.")
         shape = (len(self.attributes), len(self.digests))
         if self.codes.shape != shape or self.codes.dtype != np.uint16 or not self.codes.flags.c_contiguous:
             raise TableError(
@@ -81,12 +85,12 @@ class Table:
             )
 
     def only(self, kept: npt.NDArray[np.bool_]) -> Table:
-        """The table with some of its records."""
+        """The table with the marked records only [kept: shape=(n,), bool]."""
         persons = None if self.persons is None else self.persons[kept]
-        # Row by row: all at once would be copied twice.
+        # Row by row, because all rows at once would be copied twice.
         codes = np.empty((len(self.codes), np.count_nonzero(kept)), np.uint16)
-        for own, row in zip(codes, self.codes, strict=True):
-            own[:] = row[kept]
+        for target, row in zip(codes, self.codes, strict=True):
+            target[:] = row[kept]
         return Table(self.attributes, self.digests[kept], codes, persons, self.dropped)
 
     @property
@@ -105,37 +109,39 @@ def encode_table(
     keys: IdKeys,
     impossible: Mapping[str, Combination] | None = None,
 ) -> Table:
-    """Encode one party's table; of a file no more than a piece lies in memory, and codes and digests stay.
+    """Encode the table of one party. Of a file, only one piece is in memory at a time, plus codes and digests.
 
-    Records that do not fit are left out, so that whether anything is released never hangs on one of them. What is left out is
-    1-stable: tables that differ in all rows of one id give tables that differ in at most one record. *Proof.* Whether a row fits
-    depends on that row alone. Of the rows of one id that fit, :func:`one_per_id` keeps one, chosen by those rows alone, whatever
-    their order and whatever the rest of the table. So the result is a union, over ids, of at most one record that depends on the
-    rows of that id alone; another set of rows for one id changes no other term.
+    Records that do not fit the schema are left out. So whether anything is released never depends on a single record.
+
+    Leaving out is 1-stable: two tables that differ in any rows of one id give results that differ in at most one
+    record. *Proof.* Whether a row fits depends on this row alone. Of the fitting rows of one id, :func:`one_per_id`
+    keeps one. Its choice depends on these rows alone, not on their order or on other rows. So the result is a union
+    over ids of at most one record each, which depends on the rows of that id alone. Changing the rows of one id changes
+    only its own record.
 
     Args:
-        source: what :func:`vertimrf.tables.arrow.read_arrow` reads.
-        id: the column of record ids: text, whole numbers or UUIDs; the number 42 and the text "42" are the same id. None, where
-            nobody else's table is to match: every row is a record of its own.
-        attributes: the party's part of the schema; the table has these columns and the id, in any order.
-        read: how it is read; persons are told apart as ids are.
-        name: what to call the table in errors; default the file's path.
-        keys: of the digests; those of tables whose ids are to meet are the same.
+        source: anything that :func:`vertimrf.tables.arrow.read_arrow` reads.
+        id: column of record ids: text, integers or UUIDs; the number 42 and the text "42" are the same id. None if no
+            other table is to match; then every row is a separate record.
+        attributes: the party's part of the schema. The table has these columns and the ids, in any order.
+        read: how to read the table; ids of persons are treated as ids of records.
+        name: name of the table in errors; default the path.
+        keys: keys of the digests; tables whose ids must match share them.
         impossible: combinations of codes that no record can have (:func:`vertimrf.tables.impossible.ruled_out`).
 
     Returns:
-        The records that fit; ``dropped`` tells of the others. There may be none.
+        The records that fit, possibly none; ``dropped`` describes the others.
 
     Raises:
-        TableError: no table, no id column, ids of a type that cannot be any, no such format.
-        SchemaError: columns that the schema does not describe, or of a type that its values cannot have.
+        TableError: the source is no table, or its ids or formats are not usable.
+        SchemaError: columns are missing or unknown, or have a type that their values cannot have.
     """
     pieces = open_pieces(source, read)
     columns = Columns(id, tuple(attributes), name or pieces.where, keys, read, impossible or {})
     columns.check(pieces.names)
-    found = columns.encode(pieces)
-    found.check()
-    return columns.settled(found, pieces)
+    encoded = columns.encode(pieces)
+    encoded.check()
+    return columns.settled(encoded, pieces)
 
 
 def one_per_id(
@@ -143,24 +149,25 @@ def one_per_id(
     codes: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.uint16]],
     persons: npt.NDArray[np.uint64] | None,
 ) -> npt.NDArray[np.int64]:
-    """Of records with the same id all but one: that with the smallest codes, compared attribute by attribute.
+    """Rows to leave out so that one record per id remains: the one with the smallest codes, attribute by attribute.
 
-    Which one stays depends on the records of that id alone: not on their order, and on no other record.
+    The choice depends on the records of that id alone, not on their order or on other records.
 
     Args:
-        digests: of the records' ids [shape=(n,)].
-        codes: gives the codes of some rows [shape=(d, m)].
-        persons: digests of the persons' ids [shape=(n,)], which decide between records with the same codes; or None.
+        digests: digests of the record ids [shape=(n,), uint64].
+        codes: returns the codes of some rows [shape=(d, m), uint16].
+        persons: digests of the persons' ids, which decide between records with equal codes [shape=(n,), uint64]; or
+            None.
 
     Returns:
-        The rows to leave out, increasing.
+        Rows to leave out, increasing [shape=(k,), int64].
     """
     twice = repeated(digests)
     if not len(twice):
         return np.empty(0, np.int64)
     rows = np.flatnonzero(np.isin(digests, twice))
     keys = [digests[rows], *codes(rows), *([] if persons is None else [persons[rows]])]
-    # The last key counts most; records that agree in all of them are the same record.
+    # lexsort sorts by its last key first. Records that agree in all keys are the same record.
     rows = rows[np.lexsort(keys[::-1])]
     again = digests[rows[1:]] == digests[rows[:-1]]
     return np.sort(rows[1:][again])
@@ -168,15 +175,15 @@ def one_per_id(
 
 @dataclass(frozen=True)
 class Columns:
-    """What is read of a table.
+    """The columns to read from a table, and how.
 
     Attributes:
-        id: the column of record ids; None where every row is a record of its own.
-        attributes: the schema's part.
-        where: names the table in errors.
-        keys: of the digests of ids.
-        read: how it is read.
-        impossible: combinations of codes that no record can have, by what the schema calls them; attributes by their place.
+        id: column of record ids; None if every row is a separate record.
+        attributes: the party's part of the schema.
+        where: name of the table, for errors.
+        keys: keys of the digests.
+        read: how to read the table.
+        impossible: combinations of codes that no record can have, by their text in the schema; attributes are rows.
     """
 
     id: str | None
@@ -188,30 +195,30 @@ class Columns:
 
     @property
     def person(self) -> str | None:
-        """The column that says whose a record is, or None."""
+        """Column of person ids, or None."""
         return self.read.person
 
     @property
     def wanted(self) -> list[str]:
-        """Names of all of them, each once."""
+        """Names of all columns to read, without repetitions."""
         named = (self.id, self.person, *(attribute.name for attribute in self.attributes))
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def ids(self) -> str:
-        """Names the id column in errors."""
+        """Name of the id column in errors."""
         return f"{self.where}, id column {self.id!r}"
 
     @property
     def owners(self) -> str:
-        """Names the person column in errors."""
+        """Name of the person column in errors."""
         return f"{self.where}, person column {self.person!r}"
 
     def check(self, names: Sequence[str]) -> None:
-        """A table must have these columns, and no others unless they are ignored.
+        """Check that a table has these columns, and no others unless they are ignored.
 
         Raises:
-            TableError, SchemaError: it does not.
+            TableError, SchemaError: a column is missing or unknown.
         """
         if self.id is not None and self.id not in names:
             raise TableError(f"{self.where} has no id column {self.id!r}; its columns are {some(names)}.")
@@ -220,52 +227,52 @@ class Columns:
         kept = [name for name in names if name in self.wanted] if self.read.ignore_extra else names
         check_columns(kept, self.id, self.attributes, self.where, self.person)
 
-    def settled(self, found: Encoded, pieces: Pieces) -> Table:
+    def settled(self, encoded: Encoded, pieces: Pieces) -> Table:
         """The records that fit, one per id.
 
         Args:
-            found: what :meth:`encode` made of the table.
-            pieces: the table, for examples of ids that several records have.
+            encoded: from :meth:`encode`.
+            pieces: the table, for examples of repeated ids.
         """
-        codes = found.joined_codes()
-        out = Table(self.attributes, found.digests, codes, found.persons, Dropped(found.dropped, found.reasons(self)))
-        again = one_per_id(found.digests, lambda rows: codes[:, rows], found.persons)
-        # Without a column of ids no two rows have the same.
+        codes = encoded.joined_codes()
+        out = Table(self.attributes, encoded.digests, codes, encoded.persons, Dropped(encoded.dropped, encoded.reasons(self)))
+        again = one_per_id(encoded.digests, lambda rows: codes[:, rows], encoded.persons)
+        # Without an id column, ids do not repeat.
         if self.id is None or not len(again):
             return out
-        examples = [shown(cell) for cell in pieces.cells(self.id, found.original(again[:EXAMPLES]).tolist())]
+        examples = [shown(cell) for cell in pieces.cells(self.id, encoded.original(again[:EXAMPLES]).tolist())]
         kept = np.ones(out.records, bool)
         kept[again] = False
         return replace(out.only(kept), dropped=out.dropped.also(len(again), self.repeated(len(again), examples)))
 
     def repeated(self, count: int, examples: Sequence[str]) -> Reason:
-        """The reason of so many records that have an id which another has, such as these."""
+        """The reason for dropping ``count`` records whose id another record has, with examples."""
         return Reason("repeated id", str(self.id), count, repetition(count, examples, self.ids))
 
     def encode(self, pieces: Pieces, watch: Watch | None = None) -> Encoded:
-        """Encode piece after piece; records that do not fit are left out, and counted.
+        """Encode a table piece by piece. Records that do not fit are left out and counted.
 
         Args:
             pieces: a table with these columns.
-            watch: is shown every piece, with the codes of all its records; those below 0 are of cells that have none.
+            watch: called with every piece and the codes of all its records; codes below 0 mark cells without a code.
 
         Raises:
-            TableError: ids of a type that cannot be any, no such id format; the file cannot be read to its end.
+            TableError: ids or id formats are not usable, or the file cannot be read to its end.
         """
         encoders = [column_encoder(attribute, self.where) for attribute in self.attributes]
         uncoded = [Uncoded()] * len(encoders)
         codes: list[list[npt.NDArray[np.unsignedinteger]]] = [[] for _ in encoders]
         digests: list[npt.NDArray[np.uint64]] = []
         persons: list[npt.NDArray[np.uint64]] = []
-        left: list[npt.NDArray[np.int64]] = []
+        left_out: list[npt.NDArray[np.int64]] = []
         broken = [Broken()] * len(self.impossible)
         absent, ownerless, records, unreadable = Absent(), Absent(), 0, Ragged()
 
-        def told(text: str, cells: int) -> None:
+        def report(text: str, cells: int) -> None:
             nonlocal unreadable
             unreadable = unreadable.then(Ragged(1, text[:SHOWN]))
 
-        for piece in pieces.read(self.wanted, told):
+        for piece in pieces.read(self.wanted, report):
             fits = np.ones(piece.num_rows, bool)
             ids, owners, rows = np.arange(records, records + piece.num_rows, dtype=np.uint64), None, []
             if self.id is not None:
@@ -277,11 +284,11 @@ class Columns:
                 ownerless = ownerless.then(Absent.of(present, records))
                 fits &= present
             for i, (attribute, encoder) in enumerate(zip(self.attributes, encoders, strict=True)):
-                found, wrong = coded(attribute, encoder, piece, self.id, records)
+                column_codes, wrong = coded(attribute, encoder, piece, self.id, records)
                 uncoded[i] = uncoded[i].then(wrong)
-                rows.append(found)
+                rows.append(column_codes)
                 if wrong != Uncoded():
-                    fits &= found >= 0
+                    fits &= column_codes >= 0
             if watch is not None:
                 watch(piece, rows)
             fitting = fits.copy()
@@ -293,26 +300,26 @@ class Columns:
             digests.append(ids if every else ids[fits])
             if owners is not None:
                 persons.append(owners if every else owners[fits])
-            for own, attribute, row in zip(codes, self.attributes, rows, strict=True):
-                # Narrow while they wait to be joined.
-                own.append((row if every else row[fits]).astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
+            for parts, attribute, row in zip(codes, self.attributes, rows, strict=True):
+                # Codes wait to be joined in the narrowest type.
+                parts.append((row if every else row[fits]).astype(np.uint8 if attribute.size <= 1 << 8 else np.uint16))
             if not every:
-                left.append(records + np.flatnonzero(~fits))
+                left_out.append(records + np.flatnonzero(~fits))
             records += piece.num_rows
         owned = None if self.person is None else joined(persons, np.uint64)
         return Encoded(
-            joined(digests, np.uint64), owned, codes, joined(left, np.int64), records, unreadable, absent, ownerless,
+            joined(digests, np.uint64), owned, codes, joined(left_out, np.int64), records, unreadable, absent, ownerless,
             tuple(uncoded), tuple(broken),
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of a CSV file that have not as many cells as its header.
+    """Rows of a CSV file with more or fewer cells than the header.
 
     Attributes:
-        count: how many.
-        first: the first one's text, at most 60 characters.
+        count: number of rows.
+        first: text of the first one, at most 60 characters.
     """
 
     count: int = 0
@@ -336,25 +343,25 @@ class Ragged:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Records that fit, as they were encoded, and those that do not.
+    """Encoded records that fit, and a description of those that do not.
 
     Attributes:
-        digests: of their ids [shape=(kept,), uint64].
-        persons: of their persons' ids, or None.
-        codes: per attribute, pieces that follow each other; given away by :meth:`joined_codes`.
-        left: rows that were left out, increasing [shape=(left,), int64].
-        rows: how many were read, these included.
-        unreadable: rows that could not be read at all.
+        digests: digests of the record ids [shape=(kept,), uint64].
+        persons: digests of the persons' ids [shape=(kept,), uint64], or None.
+        codes: consecutive pieces of the codes, per attribute; emptied by :meth:`joined_codes`.
+        left_out: rows that were left out, increasing [shape=(k,), int64].
+        rows: number of rows read, including those left out.
+        unreadable: rows that could not be parsed.
         absent: records without an id.
         ownerless: records without a person.
-        uncoded: per attribute, cells that have no code.
-        broken: per impossible combination, records that have it and nothing else wrong with them.
+        uncoded: cells without a code, per attribute.
+        broken: records that have an impossible combination and no other problem, per combination.
     """
 
     digests: npt.NDArray[np.uint64]
     persons: npt.NDArray[np.uint64] | None
     codes: list[list[npt.NDArray[np.unsignedinteger]]]
-    left: npt.NDArray[np.int64]
+    left_out: npt.NDArray[np.int64]
     rows: int
     unreadable: Ragged
     absent: Absent
@@ -364,14 +371,14 @@ class Encoded:
 
     @property
     def dropped(self) -> int:
-        """How many records were left out."""
-        return len(self.left) + self.unreadable.count
+        """Number of records left out."""
+        return len(self.left_out) + self.unreadable.count
 
     def check(self) -> None:
-        """No column may be of a type that its attribute cannot have.
+        """Check that no column has a type that its attribute cannot have.
 
         Raises:
-            SchemaError: one is.
+            SchemaError: a column has.
         """
         for uncoded in self.uncoded:
             if uncoded.wrong:
@@ -385,34 +392,36 @@ class Encoded:
         )
         return (
             *self.unreadable.reasons(columns.where),
-            *(Reason(kind, str(of), own.count, own.sentence(where)) for kind, of, own, where in absences if own.count),
+            *(Reason(kind, str(of), rows.count, rows.sentence(where)) for kind, of, rows, where in absences if rows.count),
             *itertools.chain(*map(Uncoded.reasons, self.uncoded, columns.attributes, itertools.repeat(columns.where))),
             *itertools.chain(*map(Broken.reasons, self.broken, columns.impossible, itertools.repeat(columns.where))),
         )
 
     def original(self, kept: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The rows, in the table that was read, of records by their place among those that fit [shape=(n,)]."""
+        """Rows in the source of records given by their position among those that fit [shape=(n,), int64]."""
         fits = np.ones(self.rows, bool)
-        fits[self.left] = False
+        fits[self.left_out] = False
         return np.flatnonzero(fits)[kept]
 
     def then(self, later: Encoded) -> Encoded:
-        """What is wrong with these records and those of a later partition; without the records themselves."""
+        """The problems of these records and of those of a later partition, without the records."""
         return Encoded(
             self.digests[:0],
             None,
             [],
-            np.concatenate([self.left, self.rows + later.left]),
+            np.concatenate([self.left_out, self.rows + later.left_out]),
             self.rows + later.rows,
             self.unreadable.then(later.unreadable),
             self.absent.then(later.absent, self.rows),
             self.ownerless.then(later.ownerless, self.rows),
-            tuple(own.then(more) for own, more in zip(self.uncoded, later.uncoded, strict=True)),
-            tuple(own.then(more, self.rows) for own, more in zip(self.broken, later.broken, strict=True)),
+            tuple(earlier.then(more) for earlier, more in zip(self.uncoded, later.uncoded, strict=True)),
+            tuple(earlier.then(more, self.rows) for earlier, more in zip(self.broken, later.broken, strict=True)),
         )
 
     def joined_codes(self) -> npt.NDArray[np.uint16]:
-        """All codes [shape=(attributes, kept), uint16, C-contiguous]; once, for every piece is let go of on the way."""
+        """All codes [shape=(attributes, kept), uint16, C-contiguous]. It can be called once, because it frees the
+        pieces.
+        """
         out = np.empty((len(self.codes), len(self.digests)), np.uint16)
         for row, pieces in zip(out, self.codes, strict=True):
             first = 0
@@ -424,19 +433,23 @@ class Encoded:
 
 
 def joined(pieces: list[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArray[Any]:
-    """One array of several, or of none."""
+    """Concatenate arrays, possibly none."""
     return np.concatenate(pieces) if pieces else np.empty(0, kind)
 
 
 def without_person(where: str, person: str, names: Sequence[str]) -> TableError:
-    """The error of a table that lacks the person column."""
+    """The error about a missing person column."""
     return TableError(f"{where} has no person column {person!r}; its columns are {some(names)}.")
 
 
 def check_columns(
     names: Sequence[str], id: str | None, attributes: Sequence[Attribute], where: str, person: str | None = None
 ) -> None:
-    """The columns besides the ids must be those of the schema."""
+    """Check that the columns besides the ids are those of the schema.
+
+    Raises:
+        SchemaError: a column is missing or unknown, or an id column is an attribute.
+    """
     wanted = [attribute.name for attribute in attributes]
     for what, column in (("id", id), ("person", person)):
         if column in wanted:
@@ -450,19 +463,19 @@ def check_columns(
 def encode_columns(
     table: pa.Table, attributes: Sequence[Attribute], where: str, id: str | None = None
 ) -> npt.NDArray[np.uint16]:
-    """Encode columns of an Arrow table.
+    """Encode columns of an Arrow table, all of whose records must fit.
 
     Args:
-        table: has a column for each attribute.
-        attributes: what to encode.
-        where: names the table in errors.
-        id: the id column, for examples in errors; None names records by row number, from 1.
+        table: a table with a column per attribute.
+        attributes: the attributes to encode.
+        where: name of the table, for errors.
+        id: id column, for examples in errors; None counts rows from 1 instead.
 
     Returns:
         Codes [shape=(len(attributes), n), uint16, C-contiguous].
 
     Raises:
-        SchemaError: a value outside the schema, or missing values that it does not allow.
+        SchemaError: a value lies outside the schema, or is missing where the schema does not allow it.
     """
     codes = np.empty((len(attributes), table.num_rows), np.uint16)
     for attribute, row in zip(attributes, codes, strict=True):
@@ -478,12 +491,12 @@ class Uncoded:
     """Cells of a column that have no code.
 
     Attributes:
-        missing: how many have no value where the schema allows for none.
-        first_missing: the record of the first.
-        outside: how many lie outside the schema.
-        first_outside: the record of the first.
-        value: what the first holds.
-        wrong: what is wrong with the column as such.
+        missing: number of missing values that the schema does not allow.
+        first_missing: record of the first of them.
+        outside: number of values outside the schema.
+        first_outside: record of the first of them.
+        value: value of the first of them.
+        wrong: error about the whole column.
     """
 
     missing: int = 0
@@ -525,17 +538,20 @@ class Uncoded:
 def coded(
     attribute: Attribute, encoder: Encode, piece: pa.Table, id: str | None, before: int = 0
 ) -> tuple[npt.NDArray[np.int32], Uncoded]:
-    """Codes of a piece of a column [shape=(n,)], and which cells have none: their codes are below 0.
+    """Codes of a piece of a column, and its cells without a code.
 
     Args:
-        attribute: its domain.
-        encoder: of :func:`column_encoder`.
-        piece: has the column.
-        id: the id column, for examples in errors; None names records by row number.
-        before: rows before the piece's first.
+        attribute: the attribute.
+        encoder: from :func:`column_encoder`.
+        piece: a table with this column.
+        id: id column, for examples in errors; None counts rows from 1 instead.
+        before: number of rows before this piece.
+
+    Returns:
+        Codes, below 0 for cells without one [shape=(n,), int32]; and a description of these cells.
     """
     try:
-        found = encoder(piece[attribute.name])
+        codes = encoder(piece[attribute.name])
     except SchemaError as error:
         return np.zeros(piece.num_rows, np.int32), Uncoded(wrong=str(error))
 
@@ -544,21 +560,21 @@ def coded(
         return f"row {before + row + 1}" if id is None else f"id {shown(piece[id][row])}"
 
     out = Uncoded()
-    # One look at the least code, where all cells have one.
-    if found.size and found.min() < 0:
-        missing, outside = found == MISSING, found == OUTSIDE
+    # If all cells have a code, one look at the least code suffices.
+    if codes.size and codes.min() < 0:
+        missing, outside = codes == MISSING, codes == OUTSIDE
         if attribute.missing:
-            found[missing] = attribute.size - 1
+            codes[missing] = attribute.size - 1
         elif missing.any():
             out = Uncoded(missing=int(missing.sum()), first_missing=first(missing))
         if outside.any():
             value = shown(piece[attribute.name][int(np.argmax(outside))])
             out = replace(out, outside=int(outside.sum()), first_outside=first(outside), value=value)
-    return found, out
+    return codes, out
 
 
 def in_records(count: int, first: str) -> str:
-    """How many records, and the first of them."""
+    """The number of records and the first of them, in words."""
     return f"{count:,} record{'s' if count > 1 else ''} ({'the first is ' if count > 1 else ''}{first})"
 
 
@@ -576,12 +592,12 @@ def remedy(attribute: Attribute) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Names for an error, at most five."""
+    """Names for messages, at most five."""
     return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """A column's distinct values, and per cell the index of its value, or -1 if null [shape=(n,)]."""
+    """Distinct values of a column, and the index of each cell's value, -1 if null [shape=(n,), int64]."""
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
@@ -594,7 +610,7 @@ def by_dictionary(column: pa.ChunkedArray, where: str) -> tuple[pa.Array, npt.ND
 
 
 def column_encoder(attribute: Attribute, where: str) -> Encode:
-    """What turns pieces of an attribute's column into codes, or MISSING or OUTSIDE [shape=(n,)]; ``where`` names the table."""
+    """A function from pieces of an attribute's column to codes, MISSING or OUTSIDE [shape=(n,), int32]."""
     where = f"{where}: column {attribute.name!r}"
     if attribute.kind != "categorical":
         return lambda column: number_codes(attribute, column, where)
@@ -617,7 +633,7 @@ def column_encoder(attribute: Attribute, where: str) -> Encode:
 
 
 def cell_values(cells: pa.Array) -> list[Any]:
-    """Values of cells; those that Python has no such value for as their text."""
+    """Python values of cells; values that Python cannot represent become text."""
     try:
         values: list[Any] = cells.to_pylist()
         return values
@@ -626,7 +642,7 @@ def cell_values(cells: pa.Array) -> list[Any]:
 
 
 def canonical(value: Any, sample: Value) -> str:
-    """Text that equal values share, however a file or frame stores them; ``sample`` is a value of the declared type."""
+    """Text that equal values share, however they are stored; ``sample`` is a value of the declared type."""
     if isinstance(value, bool):
         return str(value).lower() if isinstance(sample, bool | str) else str(int(value))
     if isinstance(value, float) and value.is_integer():
@@ -639,7 +655,7 @@ def canonical(value: Any, sample: Value) -> str:
             return text.lower()
         if text.removeprefix("-").isdecimal() and len(text) <= LONGEST_NUMBER:
             return str(int(text))
-        # Frames turn whole numbers with gaps into decimals: 3.0 is 3.
+        # Data frames with missing values store integers as decimals: 3.0 is 3.
         number = parse(text)
         if number.is_integer():
             return str(int(number))
@@ -656,7 +672,7 @@ def parse(text: str) -> float:
 
 
 def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> npt.NDArray[np.int32]:
-    """Codes of an integer or numeric column, or MISSING or OUTSIDE [shape=(n,)]."""
+    """Codes of an integer or numeric column, MISSING or OUTSIDE [shape=(n,), int32]."""
     numbers, missing = column_numbers(attribute, column, where)
     with np.errstate(invalid="ignore"):
         if attribute.kind == "integer":
@@ -676,10 +692,14 @@ def number_codes(attribute: Attribute, column: pa.ChunkedArray, where: str) -> n
 def column_numbers(
     attribute: Attribute, column: pa.ChunkedArray, where: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """An integer or numeric column as numbers, NaN where there is none, and which cells are missing; other NaN are no numbers.
+    """An integer or numeric column as numbers.
+
+    Returns:
+        Numbers, NaN for cells without one [shape=(n,), float64]; and which cells are missing [shape=(n,), bool]. Any
+        other NaN is a cell that is not a number.
 
     Raises:
-        SchemaError: cells of a type that the attribute does not have.
+        SchemaError: the cells have a type that the attribute cannot have.
     """
     return (read_numbers if attribute.calendar is None else read_instants)(attribute, column, where)
 
@@ -687,7 +707,7 @@ def column_numbers(
 def read_numbers(
     attribute: Attribute, column: pa.ChunkedArray, where: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """A column's numbers, NaN where there is none, and which cells are missing; the other NaN are not numbers."""
+    """As :func:`column_numbers`, for columns without a calendar."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_text(column.type):
@@ -706,7 +726,7 @@ def read_numbers(
 def read_instants(
     attribute: Attribute, column: pa.ChunkedArray, where: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """A column's dates or times as numbers, NaN where there is none, and which cells are missing."""
+    """As :func:`column_numbers`, for columns of dates or times."""
     calendar, zone = attribute.calendar, attribute.timezone
     assert calendar is not None
     if is_text(column.type):
@@ -738,7 +758,7 @@ def read_instants(
                 raise wrong
             moments = column.cast(pa.timestamp("us", kind.tz if aware else None), safe=False)
             if zone is not None and not aware:
-                # An hour that the clocks show twice is taken for the first, one that they skip for the one after.
+                # An hour that clocks repeat counts as the first one; an hour that they skip counts as the one after.
                 moments = pc.assume_timezone(moments, zone, ambiguous="earliest", nonexistent="latest")
             seconds = moments.cast(pa.int64())
     except pa.ArrowException:
@@ -750,27 +770,27 @@ def read_instants(
 
 
 def read_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """The numbers of a text column, as :func:`read_numbers`."""
+    """As :func:`column_numbers`, for text columns."""
     absent = pc.or_(column.is_null(), pc.is_in(column, value_set=pa.array(MISSING_TEXT, column.type))).to_numpy()
     present = column.filter(pa.array(~absent))
     numbers = np.full(len(column), np.nan)
     try:
         numbers[~absent] = present.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
-        # Some cell is no number; one by one shows which.
+        # Some cell is not a number; parse each cell to find out which.
         numbers[~absent] = [parse(text) for text in present.to_pylist()]
     return numbers, absent
 
 
 def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = None) -> None:
-    """Check that all tables hold the same ids; their order does not matter.
+    """Check that all tables hold the same ids, in any order.
 
     Args:
         tables: one per party.
-        names: what to call them in the error; default "table 1", "table 2", ...
+        names: names of the tables in errors; default "table 1", "table 2", ...
 
     Raises:
-        TableError: with the counts of ids that one table has and another lacks.
+        TableError: ids differ; the message counts the missing and the additional ids.
     """
     names = names or [f"table {i + 1}" for i in range(len(tables))]
     first = np.sort(tables[0].digests)
@@ -785,17 +805,21 @@ def check_same_records(tables: Sequence[Table], names: Sequence[str] | None = No
 
 
 def warn_of_strangers(tables: Sequence[Table], names: Sequence[str]) -> None:
-    """Log a warning for every two tables that have no id in common; no error, for that may hang on one record."""
+    """Log a warning for every two tables without a common id. It is no error, because it may depend on one record."""
     for (name, table), (other, its) in itertools.combinations(zip(names, tables, strict=True), 2):
         if not np.isin(table.digests, its.digests).any():
             LOG.warning("%s and %s have no id in common: they write ids differently, or hold other people.", name, other)
 
 
 def align(tables: Sequence[Table], names: Sequence[str] | None = None) -> npt.NDArray[np.uint16]:
-    """Join tables by id; for trials and evaluation, where one machine sees all.
+    """Join tables by id, for simulations and evaluation on one machine.
+
+    Args:
+        tables: one per party.
+        names: names of the tables in errors.
 
     Returns:
-        Codes of all attributes, table after table, records as in the first [shape=(d, n), uint16, C-contiguous].
+        Codes of all attributes, table after table, with records as in the first [shape=(d, n), uint16, C-contiguous].
 
     Raises:
         TableError: the tables hold different ids.

@@ -20,7 +20,7 @@ from planning import plan_with
 
 from vertimrf.errors import MessageError
 from vertimrf.files import sealed
-from vertimrf.files.atomic import MOST_KEY, read_json
+from vertimrf.files.atomic import MAX_KEY, read_json
 from vertimrf.inspect import describe
 from vertimrf.keys import Offer, PrivateKey, PublicKeys, _file_key, open_sealed, read_base64, seal, to_base64
 from vertimrf.message import Message, largest_message
@@ -345,7 +345,7 @@ def read_secret(path: Path, name: str, use: Use) -> Secret:
 
 def read_envelopes(path: Path, name: str, use: Use) -> Secret:
     """Envelopes as a party opens its own."""
-    content = read_json(path, "file of envelopes", MessageError, MOST_KEY)
+    content = read_json(path, "file of envelopes", MessageError, MAX_KEY)
     plan = use.seeds.plans[name.split(".")[0]]
     _, secret = open_envelope(content, plan.digest(), plan.sealing_keys(), use.seeds.keys["registry"])
     return secret

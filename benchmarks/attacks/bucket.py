@@ -24,7 +24,6 @@ from vertimrf.files.bits import packed_size, unpack_bits
 from vertimrf.keys import KeyRing
 from vertimrf.party.party import Party
 from vertimrf.party.secret import Secret, derive
-from vertimrf.plan.options import PlanOptions
 from vertimrf.plan.plan import Plan
 from vertimrf.sketches.count_sketch import CountSketchEncoder
 from vertimrf.sketches.encoder import SketchEncoder
@@ -56,7 +55,7 @@ class Bucket:
 
     def __init__(self, encoder: str, rows: int, keys: int, targets: int = TARGETS, seed: int = 0) -> None:
         ring = KeyRing.new(NAMES)
-        self.plan: Plan = plan_for(ring, rows, keys, nonce=f"bucket {seed}", planning=PlanOptions(encoder=encoder))
+        self.plan: Plan = plan_for(ring, rows, keys, nonce=f"bucket {seed}", encoder=encoder)
         self.secret = Secret.new()
         self.party = NAMES[0]
         table = tables_for(self.plan, rows, seed)[0]

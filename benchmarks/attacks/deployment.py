@@ -67,7 +67,7 @@ def tables_for(plan: Plan, rows: int, seed: int) -> list[Table]:
     ]
 
 
-def plan_for(ring: KeyRing | None, rows: int, keys: int, nonce: str = "attacked", encoder: str | None = None) -> Plan:
+def plan_for(ring: KeyRing | None, rows: int, keys: int, nonce: str = "attacked", encoder: str = "count-sketch") -> Plan:
     """A plan for those parties."""
     public = None if ring is None else ring.public
     return make_plan(

@@ -59,7 +59,7 @@ def plan_of(**options: Any) -> Any:
 
 
 def one_machine(plan: Any, table: pd.DataFrame, **options: Any) -> bytes:
-    own = encode_table(table, "id", MINE, name=ReadOptions(ignore_extra=True, **options), keys=KEYS)
+    own = encode_table(table, "id", MINE, read=ReadOptions(ignore_extra=True, **options), keys=KEYS)
     return Party(plan, "one", SECRET, FixedNoise(7)).run(own).to_bytes(plan)
 
 

@@ -74,7 +74,7 @@ def test_figures_of_another_run_are_refused(made: Any, tmp_path: Path) -> None:
     figures = json.loads((made.folder / "report.json").read_text())
     figures["cliques"] = figures["cliques"][:-1]
     (tmp_path / "report.json").write_text(json.dumps(figures))
-    with pytest.raises(MessageError, match="of another run than the model"):
+    with pytest.raises(MessageError, match="to another run than the model"):
         Run.open(made.folder / "run.model", tmp_path / "report.json")
 
 

@@ -22,6 +22,7 @@ import numpy as np, pyarrow as pa
 from vertimrf import kernels
 from vertimrf.distances import tvd
 from vertimrf.options import RunOptions
+from vertimrf.plan.options import PlanOptions
 from vertimrf.tables.ids import record_digests
 from vertimrf.trial import synthesize
 modules = [m for name, m in sys.modules.items() if name.startswith("vertimrf.kernels.")]
@@ -40,10 +41,8 @@ for ids in (frozen, frozen.astype(np.uint64), frozen.astype(str), frozen.astype(
     record_digests(bytes(16), ids)
 for ids, encoder in ((frozen, "scheduled-pairs"), (frozen.astype(str), "count-sketch")):
     columns = {"id": ids} | {f"a{i}": row for i, row in enumerate(codes)}
-    trial = synthesize(
-        [pa.table(columns)], "id", 20.0, split=[d // 2, d // 2], options=RunOptions(seed=1), encoder=encoder,
-        message_bytes=300_000, tau=200,
-    )
+    planning = PlanOptions(split=(d // 2, d // 2), encoder=encoder, message_bytes=300_000, tau=200)
+    trial = synthesize([pa.table(columns)], "id", 20.0, planning=planning, options=RunOptions(seed=1))
 trial.model.marginals([(0, d - 1), (0, 1, d - 1)])
 tvd(codes.astype(np.uint16), trial.result.codes, (4,) * d, ways=(2,), marginals=10)
 after = compiled()
